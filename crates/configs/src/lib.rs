@@ -1,4 +1,4 @@
-//! Reads the rules of firewalls: what devices and clouds save and print.
+//! Reads and writes the rules of firewalls: what devices and clouds save and print.
 //!
 //! | module | reads |
 //! |---|---|
@@ -16,6 +16,8 @@
 //!
 //! A condition that no field can express is a bit of the field `condition`: the rule matches
 //! only headers with this bit. So the rule hides no other rule.
+//!
+//! [`write`] turns a policy into a configuration of iptables or nftables.
 
 #![forbid(unsafe_code)]
 
@@ -25,10 +27,12 @@ mod chains;
 mod cisco;
 mod config;
 mod document;
+mod export;
 mod format;
 mod iptables;
 mod junos;
 mod kubernetes;
+mod linux_protocols;
 mod networks;
 mod nftables;
 mod notes;
@@ -38,6 +42,7 @@ mod stateful;
 mod unsupported;
 
 pub use config::{Conditions, Config, SourceRule};
+pub use export::{Refusal, WriteError, WriteOptions, Written, write};
 pub use format::{ConfigFormat, read, unsupported_format};
 
 #[doc = include_str!("../README.md")]

@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use classyard::{Policy, PolicyTrace};
+use classyard_configs::{ConfigFormat, WriteError as ConfigError};
 use classyard_workload::capture;
 use classyard_workload::formats::{Effect, RuleFormat, WriteError, WriteReport, write_policy};
 
 use crate::failure::Failure;
+use crate::input::rules::LoadedRules;
 use crate::output::file::{WriteFailure, is_dash, to_file};
 use crate::output::style::counted;
 use crate::reporter::Reporter;
@@ -35,6 +37,64 @@ pub fn write_rules(
     };
     reporter.losses(&report, &file);
     Err(Failure::Different)
+}
+
+/// Writes rules as a configuration of a firewall, to a file or to standard output.
+///
+/// # Errors
+/// [`Failure::Usage`] if the format cannot express the rules. It names the first such rules,
+/// and nothing is written.
+pub fn write_config(
+    rules: &LoadedRules,
+    format: ConfigFormat,
+    default_action: Option<&str>,
+    path: &Path,
+    reporter: Reporter,
+) -> Result<(), Failure> {
+    let written = rules.to_config(format, default_action);
+    let written = written.map_err(|error| refused(rules, format, &error))?;
+    to_file(path, |out| {
+        out.write_all(written.text.as_bytes())
+            .map_err(WriteFailure::Io)
+    })?;
+    for note in &written.notes {
+        reporter.note(note);
+    }
+    reporter.note(&format!(
+        "{} written as {}",
+        counted(rules.policy.len(), "rule"),
+        counted(written.statements, "statement")
+    ));
+    Ok(())
+}
+
+/// Returns the failure for rules that a format of configurations cannot express.
+fn refused(rules: &LoadedRules, format: ConfigFormat, error: &ConfigError) -> Failure {
+    let failure = |message| Failure::usage(format!("{}: {message}", rules.source));
+    match error {
+        ConfigError::Rules { shown, total } => {
+            let mut text = format!(
+                "{format} cannot express {}; nothing was written",
+                counted(*total, "rule")
+            );
+            for refusal in shown {
+                let position = rules.policy.position(refusal.rule);
+                let line = position.and_then(|position| rules.line(position));
+                let line = line.map_or_else(String::new, |line| line.to_string());
+                text.push_str(&format!("\n  {}:{line}: {}", rules.source, refusal.reason));
+            }
+            if *total > shown.len() {
+                text.push_str(&format!("\n  and {} more", total - shown.len()));
+            }
+            failure(text)
+        }
+        ConfigError::NoDefault { .. } => failure(error.to_string())
+            .with_help("--default permit or --default deny sets the action of such packets"),
+        ConfigError::List { .. } => {
+            failure(error.to_string()).with_help("--list NAME selects one list")
+        }
+        _ => failure(error.to_string()),
+    }
 }
 
 /// Distinguishes a failed write from rules that the format cannot express.

@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use classyard::PolicyTrace;
-use classyard_report::export::{is_capture, one_a_microsecond, write_capture, write_rules};
+use classyard_configs::ConfigFormat;
+use classyard_report::export::{
+    is_capture, one_a_microsecond, write_capture, write_config, write_rules,
+};
 use classyard_report::failure::Failure;
 use classyard_report::input::headers::HeadersArgs;
 use classyard_report::input::limits::{ByteLimit, HeaderLimit, RecordLimit};
@@ -26,11 +29,13 @@ use classyard_workload::formats::{RuleFormat, SchemaChoice, read_trace, write_tr
 /// A rule that the new format cannot express, or only for fewer headers, is lost.
 /// Standard error lists the first twenty lost rules with the reason and their
 /// number in the input file. The other rules are written, and the exit code is 1.
+/// For configurations of firewalls, it is an error instead, and nothing is written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   classyard convert acl1.txt acl1.rules           ClassBench rules to our own format
   classyard convert fw.rules - --to ovs           our own format to flows
+  classyard convert fw.save fw.nft                iptables to nftables
   classyard convert br0.flows fw.rules --table 0  the flows of one table
   classyard convert dump.pcapng.gz dump.trace     packets to headers
   classyard convert acl1_trace.txt acl1.pcap      headers to packets")]
@@ -69,6 +74,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     list: Option<String>,
 
+    /// The action of packets that no rule matches, in a firewall's configuration
+    ///
+    /// Needed if the last rule of a list does not match every packet.
+    #[arg(long, value_name = "ACTION")]
+    default: Option<DefaultAction>,
+
     /// Skip bad lines and use the good ones
     #[arg(long)]
     skip_bad: bool,
@@ -87,6 +98,22 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     record: RecordLimit,
+}
+
+/// An action of packets that no rule matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum DefaultAction {
+    Permit,
+    Deny,
+}
+
+impl DefaultAction {
+    fn name(self) -> &'static str {
+        match self {
+            DefaultAction::Permit => "permit",
+            DefaultAction::Deny => "deny",
+        }
+    }
 }
 
 /// The kind of a file.
@@ -147,13 +174,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         let Kind::Rules(to) = to_kind else {
             return Err(mismatch(args, from_kind, to_kind));
         };
-        let InputFormat::Rules(to_format) = to else {
-            return Err(
-                Failure::usage(format!("rules cannot be written as {}", to.name()))
-                    .with_help("configurations of firewalls are only read"),
-            );
-        };
-        if format == to {
+        if format == to && matches!(to, InputFormat::Rules(_)) {
             keeps_comments(args, &bytes)?;
         }
         // Read by path, so that schema files next to the rules are found.
@@ -173,7 +194,13 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
             drop(bytes);
             reading.load(Some(&args.input), reporter)?
         };
-        return write_rules(&rules.policy, to_format, &args.output, reporter);
+        return match to {
+            InputFormat::Rules(to) => write_rules(&rules.policy, to, &args.output, reporter),
+            InputFormat::Config(to) => {
+                let default = args.default.map(DefaultAction::name);
+                write_config(&rules, to, default, &args.output, reporter)
+            }
+        };
     }
     if args.table.is_some() {
         return Err(Failure::usage(format!(
@@ -279,6 +306,8 @@ fn ending(path: &Path, from: Kind) -> Result<Kind, Failure> {
         Some("classbench" | "cb" | "filters") => Ok(rules(RuleFormat::Classbench)),
         _ if is_capture(path) => Ok(Kind::Capture),
         Some("trace" | "headers") => Ok(Kind::Trace),
+        Some("nft") => Ok(Kind::Rules(InputFormat::Config(ConfigFormat::Nftables))),
+        Some("iptables" | "save") => Ok(Kind::Rules(InputFormat::Config(ConfigFormat::Iptables))),
         _ if from == Kind::Capture => Ok(Kind::Trace),
         _ => Err(
             Failure::usage(format!("unknown output format for {}", path.display())).with_help(

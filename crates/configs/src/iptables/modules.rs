@@ -1,5 +1,7 @@
 //! Matches and targets of iptables by their names.
 
+use crate::linux_protocols;
+
 /// Matches that depend on the packet and its connection only, and that no field expresses.
 const STATELESS_MODULES: [&str; 38] = [
     "addrtype",
@@ -187,32 +189,11 @@ pub(super) fn protocols_of_module(module: &str) -> &'static [u8] {
     module.map_or(&[], |(_, protocols)| protocols)
 }
 
-/// Names of protocols that the shared table does not have.
-const FURTHER_PROTOCOLS: [(&str, u8); 14] = [
-    ("all", 0),
-    ("dccp", 33),
-    ("rsvp", 46),
-    ("skip", 57),
-    ("ipv6-route", 43),
-    ("ipv6-frag", 44),
-    ("ipv6-nonxt", 59),
-    ("ipv6-opts", 60),
-    ("ipcomp", 108),
-    ("l2tp", 115),
-    ("isis", 124),
-    ("ipv6-mh", 135),
-    ("mh", 135),
-    ("udplite", 136),
-];
-
 /// Returns a protocol, 0 for all.
 pub(super) fn parse_protocol(text: &str) -> Option<u8> {
-    let lower = text.to_ascii_lowercase();
-    let mut names = FURTHER_PROTOCOLS.iter();
-    let number = names.find(|(name, _)| *name == lower);
-    match number {
-        Some((_, number)) => Some(*number),
-        None => crate::services::parse_protocol(&lower),
+    match text.eq_ignore_ascii_case("all") {
+        true => Some(0),
+        false => linux_protocols::parse_protocol(text),
     }
 }
 

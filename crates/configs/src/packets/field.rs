@@ -94,13 +94,46 @@ impl Values {
         }
     }
 
+    /// Returns the values that a rule's match selects. `None` for all values of the field.
+    pub(crate) fn of_match(matched: FieldMatch, field: Field, address_bits: u32) -> Option<Values> {
+        let bits = field.bits(address_bits);
+        let max_value = u128::MAX >> (128 - bits);
+        let (value, mask) = match matched {
+            FieldMatch::Any => return None,
+            FieldMatch::Range { low, high } => return Some(Values::range(low, high)),
+            FieldMatch::Exact(value) => (value, max_value),
+            FieldMatch::Prefix { value, length } => {
+                let free_bits = bits - length;
+                (
+                    value,
+                    max_value & u128::MAX.checked_shl(free_bits).unwrap_or(0),
+                )
+            }
+            FieldMatch::Ternary { value, mask } => (value, mask & max_value),
+        };
+        let free = max_value & !mask;
+        match field.has_ranges() {
+            _ if mask == 0 => None,
+            true if free & (free + 1) == 0 => Some(Values::range(value & mask, value | free)),
+            _ => Some(Values::bits(value, mask)),
+        }
+    }
+
+    /// True if a value is in the set.
+    pub(crate) fn has(&self, number: u128) -> bool {
+        match *self {
+            Values::Range { low, high } => (low..=high).contains(&number),
+            Values::Bits { value, mask } => number & mask == value,
+        }
+    }
+
     /// True if the set is of the kind that the field has.
     pub(super) fn suits(&self, field: Field) -> bool {
         matches!(self, Values::Range { .. }) == field.has_ranges()
     }
 
     /// Returns the values that are in both sets.
-    pub(super) fn intersect(&self, other: &Values) -> Option<Values> {
+    pub(crate) fn intersect(&self, other: &Values) -> Option<Values> {
         match (*self, *other) {
             (Values::Range { low, high }, Values::Range { low: l, high: h }) => {
                 let (low, high) = (low.max(l), high.min(h));

@@ -13,7 +13,7 @@ mod name;
 
 pub(crate) use address::{AddressError, parse_network, range_of_addresses, wildcard};
 pub(crate) use field::{FIELDS, Field, Values};
-pub(crate) use name::{name_prefix, name_value};
+pub(crate) use name::{name_of_value, name_prefix, name_value};
 
 /// The maximum number of boxes of a set.
 pub(crate) const MAX_BOXES: usize = 1 << 16;

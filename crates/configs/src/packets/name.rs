@@ -36,6 +36,18 @@ pub(crate) fn name_prefix(start: &str) -> Values {
     Values::bits(u128::from_be_bytes(bytes), mask.unwrap_or(0))
 }
 
+/// Returns the name that a value stands for. `None` if the bytes are not of a name.
+pub(crate) fn name_of_value(value: u128) -> Option<String> {
+    let bytes = value.to_be_bytes();
+    let length = bytes
+        .iter()
+        .rposition(|&byte| byte != 0)
+        .map_or(0, |last| last + 1);
+    let name = std::str::from_utf8(&bytes[..length]).ok()?;
+    let is_plain = !name.is_empty() && !name.chars().any(char::is_control);
+    is_plain.then(|| name.to_owned())
+}
+
 /// The hash function FNV-1a. It must not change: two files have the same value for a name.
 fn fnv1a(bytes: &[u8]) -> u64 {
     let mix = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);

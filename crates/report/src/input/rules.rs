@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use classyard::Policy;
-use classyard_configs::{Conditions, Config, ConfigFormat, SourceRule};
+use classyard_configs::{Conditions, Config, ConfigFormat, SourceRule, WriteOptions};
 use classyard_workload::diagnostic::{Loaded, ReadError, ReadOptions};
 use classyard_workload::formats::{
     self, RuleFormat, SchemaChoice, read_policy_with, read_schema_file,
@@ -156,6 +156,8 @@ pub struct LoadedRules {
     statements: Statements,
     /// The conditions that no field can express, by their bits in headers.
     conditions: Vec<String>,
+    /// The names of the lists of a configuration.
+    lists: Vec<String>,
     /// The lines with a comment that allows findings, and the names in it.
     allowances: BTreeMap<u32, Vec<String>>,
 }
@@ -213,6 +215,20 @@ impl LoadedRules {
         let held = conditions.filter(|(bit, _)| bits >> bit & 1 != 0);
         held.map(|(_, text)| text.strip_suffix(" (number 1)").unwrap_or(text))
             .collect()
+    }
+
+    /// Writes the rules as a configuration of a firewall; see [`classyard_configs::write`].
+    pub fn to_config(
+        &self,
+        format: ConfigFormat,
+        default_action: Option<&str>,
+    ) -> Result<classyard_configs::Written, classyard_configs::WriteError> {
+        let options = WriteOptions {
+            lists: &self.lists,
+            conditions: &self.conditions,
+            default_action,
+        };
+        classyard_configs::write(&self.policy, format, &options)
     }
 
     /// Returns the lines with a comment that allows findings, and the names in it.
@@ -426,6 +442,7 @@ impl RulesArgs {
                 source_of_rule: config.source_of_rule,
             },
             conditions: conditions.texts().to_vec(),
+            lists: config.lists,
             allowances: allowances(text),
         })
     }
@@ -522,6 +539,7 @@ fn finish(
         merged: loaded.merged_rules,
         statements: Statements::Lines(loaded.rule_lines),
         conditions: Vec::new(),
+        lists: Vec::new(),
         allowances: BTreeMap::new(),
     }
 }

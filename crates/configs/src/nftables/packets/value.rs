@@ -4,9 +4,10 @@ use std::net::IpAddr;
 
 use classyard_text::line::quoted;
 
+use crate::linux_protocols::parse_protocol;
 use crate::nftables::tree::{Expression, ExpressionKind, Operator, Parsed, fault};
 use crate::packets::{AddressError, Families, Field, Values, parse_network};
-use crate::services::{parse_port, parse_protocol};
+use crate::services::parse_port;
 
 /// A field whose values are numbers or addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,234 @@
+//! Writes the rules of a policy as the configuration of a firewall.
+//!
+//! Rules become statements of lists ([`lists`]), and each format writes those. What a format
+//! cannot say is an error that names the rule, and nothing is written then.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+
+use classyard::{Policy, RuleId};
+use thiserror::Error;
+
+use crate::format::ConfigFormat;
+
+mod iptables;
+mod lists;
+mod nftables;
+mod statement;
+mod words;
+
+use lists::List;
+
+/// A family of IP addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Family {
+    Ipv4,
+    Ipv6,
+}
+
+impl Family {
+    const EACH: [Family; 2] = [Family::Ipv4, Family::Ipv6];
+
+    fn address_bits(self) -> u32 {
+        match self {
+            Family::Ipv4 => 32,
+            Family::Ipv6 => 128,
+        }
+    }
+
+    /// The number of the family's ICMP among the IP protocols.
+    fn icmp(self) -> u8 {
+        match self {
+            Family::Ipv4 => 1,
+            Family::Ipv6 => 58,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Family::Ipv4 => "IPv4",
+            Family::Ipv6 => "IPv6",
+        }
+    }
+}
+
+/// What [`write()`] has to know beside the rules.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WriteOptions<'a> {
+    /// The names of the lists, as [`Config::lists`](crate::Config::lists) has them. The field
+    /// `list` keeps the start of long names only.
+    pub lists: &'a [String],
+    /// The conditions of the bits of the field `condition`, for messages.
+    pub conditions: &'a [String],
+    /// The action for packets that no rule matches, in formats where each list has one:
+    /// `permit` or `deny`. Not needed if the last rule of each list matches every packet.
+    pub default_action: Option<&'a str>,
+}
+
+/// A configuration that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The text.
+    pub text: String,
+    /// The number of statements, without default actions.
+    pub statements: usize,
+    /// A sentence for each thing that the configuration says in another way than the rules.
+    pub notes: Vec<String>,
+}
+
+/// A rule that a format cannot express.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The rule.
+    pub rule: RuleId,
+    /// What cannot be expressed.
+    pub reason: String,
+}
+
+/// An error of [`write()`].
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum WriteError {
+    /// The format can only be read.
+    #[error("rules cannot be written as {0}")]
+    Format(ConfigFormat),
+    /// The rules have other fields than firewalls.
+    #[error("rules of the schema {0} have fields that firewalls do not have")]
+    Schema(String),
+    /// There are no rules.
+    #[error("there are no rules to write")]
+    Empty,
+    /// Rules that the format cannot express: the first 20, and the number of all.
+    #[error("{total} rules cannot be written")]
+    Rules {
+        /// The first rules.
+        shown: Vec<Refusal>,
+        /// The number of such rules.
+        total: usize,
+    },
+    /// A list without a default action, in a format where each has one.
+    #[error(
+        "no rule of {list} matches every {family} packet, and {format} needs an action for the others"
+    )]
+    NoDefault {
+        /// The list, or `the rules`.
+        list: String,
+        /// `IPv4` or `IPv6`.
+        family: &'static str,
+        /// The format.
+        format: ConfigFormat,
+    },
+    /// Lists that have no place in the format.
+    #[error("{format} has no place for the list {list} beside others; {expected}")]
+    List {
+        /// The list.
+        list: String,
+        /// The format.
+        format: ConfigFormat,
+        /// The lists that the format has.
+        expected: &'static str,
+    },
+}
+
+/// The maximum number of rules that [`WriteError::Rules`] names.
+const MAX_REFUSALS: usize = 20;
+
+/// Writes rules as a configuration. Reading it gives rules with the same action for every
+/// packet that a network can have.
+///
+/// The policy has the fields of firewall rules or of five-tuples. Actions are `permit`
+/// (`accept`, `allow`), `deny` (`drop`) and `reject`.
+///
+/// # Errors
+/// [`WriteError`]: the format cannot express the rules. Nothing is left out.
+pub fn write(
+    policy: &Policy,
+    format: ConfigFormat,
+    options: &WriteOptions<'_>,
+) -> Result<Written, WriteError> {
+    let writer: fn(&mut Output<'_>, &[List<'_>]) -> Result<(), WriteError> = match format {
+        ConfigFormat::Iptables => iptables::write,
+        ConfigFormat::Nftables => nftables::write,
+        _ => return Err(WriteError::Format(format)),
+    };
+    let mut output = Output {
+        format,
+        options,
+        written: Written {
+            text: String::new(),
+            statements: 0,
+            notes: Vec::new(),
+        },
+        refusals: Vec::new(),
+        refused: HashSet::new(),
+    };
+    let lists = lists::lists(policy, &mut output)?;
+    if output.refused.is_empty() {
+        writer(&mut output, &lists)?;
+    }
+    output.finish()
+}
+
+/// A configuration while it is written.
+struct Output<'a> {
+    format: ConfigFormat,
+    options: &'a WriteOptions<'a>,
+    written: Written,
+    refusals: Vec<Refusal>,
+    refused: HashSet<RuleId>,
+}
+
+impl Output<'_> {
+    /// Adds a line.
+    fn line(&mut self, line: impl std::fmt::Display) {
+        writeln!(self.written.text, "{line}").expect("a string grows");
+    }
+
+    /// Adds the line of a statement, or records that the rule cannot be expressed.
+    fn statement(&mut self, line: Result<String, Refusal>) {
+        match line {
+            Ok(line) => {
+                self.line(line);
+                self.written.statements += 1;
+            }
+            Err(refusal) => self.refuse(refusal),
+        }
+    }
+
+    /// Records that a rule cannot be expressed. A rule of several statements counts once.
+    fn refuse(&mut self, refusal: Refusal) {
+        if self.refused.insert(refusal.rule) && self.refusals.len() < MAX_REFUSALS {
+            self.refusals.push(refusal);
+        }
+    }
+
+    /// Adds a sentence about something that is said in another way.
+    fn note(&mut self, note: String) {
+        if !self.written.notes.contains(&note) {
+            self.written.notes.push(note);
+        }
+    }
+
+    /// Returns the default action of a list for a family that has rules.
+    fn default_action<'l>(
+        &'l self,
+        list: &'l List<'_>,
+        family: Family,
+    ) -> Result<&'l str, WriteError> {
+        let found = list.default_action(family).or(self.options.default_action);
+        found.ok_or_else(|| WriteError::NoDefault {
+            list: list.shown(),
+            family: family.name(),
+            format: self.format,
+        })
+    }
+
+    fn finish(self) -> Result<Written, WriteError> {
+        match self.refused.len() {
+            0 => Ok(self.written),
+            total => Err(WriteError::Rules {
+                shown: self.refusals,
+                total,
+            }),
+        }
+    }
+}

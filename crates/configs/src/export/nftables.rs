@@ -1,0 +1,308 @@
+//! Writes rules for `nft -f`.
+
+use std::collections::HashSet;
+
+use classyard_text::line::quoted;
+
+use super::lists::List;
+use super::statement::{Protocols, Statement, TCP};
+use super::words::{
+    Name, address, flag_names, host, name_of, port_range, prefix_length, state_names,
+};
+use super::{Family, Output, Refusal, WriteError};
+use crate::builder::{DENY, PERMIT};
+use crate::packets::Field;
+
+/// The chain of rules that name no list.
+const DEFAULT_CHAIN: &str = "forward";
+
+/// The hooks of chains.
+const HOOKS: [&str; 5] = ["input", "forward", "output", "prerouting", "postrouting"];
+
+/// The maximum number of bytes of a comment.
+const MAX_COMMENT_BYTES: usize = 128;
+
+/// The maximum number of bytes of an interface's name.
+const MAX_INTERFACE_BYTES: usize = 15;
+
+/// The protocols with names for `meta l4proto`.
+const PROTOCOLS: [(u8, &str); 11] = [
+    (1, "icmp"),
+    (2, "igmp"),
+    (TCP, "tcp"),
+    (17, "udp"),
+    (33, "dccp"),
+    (47, "gre"),
+    (50, "esp"),
+    (51, "ah"),
+    (58, "ipv6-icmp"),
+    (132, "sctp"),
+    (136, "udplite"),
+];
+
+/// Writes lists as chains of a table.
+pub(super) fn write(output: &mut Output<'_>, lists: &[List<'_>]) -> Result<(), WriteError> {
+    let has = |family| lists.iter().any(|list| list.has(family));
+    let table = match (has(Family::Ipv4), has(Family::Ipv6)) {
+        (true, true) => "inet",
+        (true, false) => "ip",
+        _ => "ip6",
+    };
+    output.line(format_args!("table {table} filter {{"));
+    let mut chains = HashSet::new();
+    for list in lists {
+        let name = list.name.as_deref().unwrap_or(DEFAULT_CHAIN);
+        if !is_identifier(name) || !chains.insert(name) {
+            return Err(WriteError::List {
+                list: quoted(name),
+                format: output.format,
+                expected: "a chain's name has ASCII letters, digits, and `/`, `-`, `_` or `.` after \
+                           a letter",
+            });
+        }
+        write_chain(output, name, list, table)?;
+    }
+    output.line("}");
+    Ok(())
+}
+
+/// True if a name can be a chain's.
+fn is_identifier(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic())
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte))
+}
+
+fn write_chain(
+    output: &mut Output<'_>,
+    name: &str,
+    list: &List<'_>,
+    table: &str,
+) -> Result<(), WriteError> {
+    let lower = name.to_ascii_lowercase();
+    let hook = HOOKS.into_iter().find(|hook| lower.ends_with(hook));
+    let hook = hook.unwrap_or("forward");
+    let families: Vec<Family> = Family::EACH.into_iter().filter(|&f| list.has(f)).collect();
+    let mut defaults = Vec::new();
+    for &family in &families {
+        let action = output.default_action(list, family)?;
+        defaults.push(if action == PERMIT { "accept" } else { "drop" });
+    }
+    let policy = defaults.last().copied().unwrap_or("accept");
+    output.line(format_args!("\tchain {name} {{"));
+    output.line(format_args!(
+        "\t\ttype filter hook {hook} priority filter; policy {policy};"
+    ));
+    let mut statements = list.statements.iter().peekable();
+    while let Some(statement) = statements.next() {
+        // A rule of both families without addresses is one statement.
+        let is_both = statements
+            .next_if(|next| is_form_of(next, statement))
+            .is_some();
+        let needs_family = table == "inet" && !is_both;
+        let line = rule(statement, needs_family);
+        output.statement(line.map(|line| format!("\t\t{line}")));
+    }
+    if let [first, last] = defaults[..]
+        && first != last
+    {
+        output.line(format_args!("\t\tmeta nfproto ipv4 {first}"));
+    }
+    output.line("\t}");
+    Ok(())
+}
+
+/// True if a statement is the same as the one before it for the other family.
+fn is_form_of(next: &Statement<'_>, statement: &Statement<'_>) -> bool {
+    let mut other = next.clone();
+    other.family = statement.family;
+    // Fragments and ICMP differ between the families.
+    let is_common = statement.range(Field::Fragment).is_none() || has_ports(statement);
+    next.family != statement.family && other == *statement && is_common
+}
+
+fn has_ports(statement: &Statement<'_>) -> bool {
+    let fields = [Field::SourcePort, Field::DestinationPort, Field::TcpFlags];
+    statement.range(Field::Fragment) == Some((0, 1))
+        && fields
+            .iter()
+            .any(|&field| statement.values(field).is_some())
+}
+
+/// Returns the rule of a statement. `needs_family` if it must say the IP version.
+fn rule(statement: &Statement<'_>, needs_family: bool) -> Result<String, Refusal> {
+    let mut terms: Vec<String> = Vec::new();
+    interfaces(statement, &mut terms)?;
+    let before_addresses = terms.len();
+    addresses(statement, &mut terms);
+    let has_addresses = terms.len() > before_addresses;
+    let protocol_of_family = Protocols::One(statement.family.icmp());
+    let says_family = has_addresses
+        || statement.protocols == protocol_of_family && statement.has_layer4()
+        || fragment_says_family(statement);
+    if needs_family && !says_family {
+        let family = match statement.family {
+            Family::Ipv4 => "ipv4",
+            Family::Ipv6 => "ipv6",
+        };
+        terms.insert(before_addresses, format!("meta nfproto {family}"));
+    }
+    layer4(statement, &mut terms)?;
+    if let Some(range) = statement.range(Field::State) {
+        let states = state_names(range)
+            .ok_or_else(|| statement.refuse("a part of the packets that are not tracked"))?;
+        terms.push(format!("ct state {states}"));
+    }
+    terms.push(match statement.action {
+        PERMIT => "accept".to_owned(),
+        DENY => "drop".to_owned(),
+        _ => "reject".to_owned(),
+    });
+    if let Some(name) = statement.name {
+        terms.push(format!("comment {}", comment(statement, name)?));
+    }
+    Ok(terms.join(" "))
+}
+
+/// True if the comparison of fragments is one of a single IP version.
+fn fragment_says_family(statement: &Statement<'_>) -> bool {
+    statement
+        .range(Field::Fragment)
+        .is_some_and(|range| !(range == (0, 1) && statement.has_layer4()))
+}
+
+fn interfaces(statement: &Statement<'_>, terms: &mut Vec<String>) -> Result<(), Refusal> {
+    for (field, word) in [
+        (Field::InInterface, "iifname"),
+        (Field::OutInterface, "oifname"),
+    ] {
+        let Some((value, mask)) = statement.bits(field) else {
+            continue;
+        };
+        let name = name_of(value, mask)
+            .ok_or_else(|| statement.refuse("an interface whose name has no text"))?;
+        let (text, end) = match &name {
+            Name::Whole(name) => (name, ""),
+            Name::Start(start) => (start, "*"),
+        };
+        let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"*\"\\/".contains(&byte);
+        if text.len() + end.len() > MAX_INTERFACE_BYTES || !text.bytes().all(is_plain) {
+            return Err(statement.refuse(format!(
+                "the interface {}, as nftables has at most {MAX_INTERFACE_BYTES} plain characters",
+                quoted(text)
+            )));
+        }
+        terms.push(format!("{word} \"{text}{end}\""));
+    }
+    Ok(())
+}
+
+fn addresses(statement: &Statement<'_>, terms: &mut Vec<String>) {
+    let family = statement.family;
+    let header = match family {
+        Family::Ipv4 => "ip",
+        Family::Ipv6 => "ip6",
+    };
+    for (field, word) in [(Field::Source, "saddr"), (Field::Destination, "daddr")] {
+        let Some((value, mask)) = statement.bits(field) else {
+            continue;
+        };
+        terms.push(match prefix_length(family, mask) {
+            Some(_) => format!("{header} {word} {}", address(family, value, mask)),
+            None => format!(
+                "{header} {word} & {} == {}",
+                host(family, mask),
+                host(family, value)
+            ),
+        });
+    }
+}
+
+/// Adds the protocol, fragments, and fields of the headers that follow the IP header.
+fn layer4(statement: &Statement<'_>, terms: &mut Vec<String>) -> Result<(), Refusal> {
+    let before = terms.len();
+    let header = match statement.protocols {
+        Protocols::One(TCP) => "tcp",
+        Protocols::One(17) => "udp",
+        Protocols::One(33) => "dccp",
+        Protocols::One(132) => "sctp",
+        Protocols::One(136) => "udplite",
+        Protocols::One(1) => "icmp",
+        Protocols::One(58) => "icmpv6",
+        _ => "",
+    };
+    for (field, word) in [
+        (Field::SourcePort, "sport"),
+        (Field::DestinationPort, "dport"),
+        (Field::IcmpType, "type"),
+        (Field::IcmpCode, "code"),
+    ] {
+        if let Some(range) = statement.range(field) {
+            terms.push(format!("{header} {word} {}", port_range(range, '-')));
+        }
+    }
+    if let Some((value, mask)) = statement.bits(Field::TcpFlags) {
+        let (Some(mask), Some(set)) = (flag_names(mask, "|"), flag_names(value, "|")) else {
+            return Err(statement.refuse("the TCP flags ECE and CWR"));
+        };
+        let set = if set.is_empty() { "0x0" } else { &set };
+        terms.push(format!("tcp flags & ({mask}) == {set}"));
+    }
+    let has_layer4 = terms.len() > before;
+    if !has_layer4 {
+        protocols(statement.protocols, terms);
+    }
+    fragments(statement, has_layer4, terms)
+}
+
+fn protocols(protocols: Protocols, terms: &mut Vec<String>) {
+    let name = |number: u8| {
+        let known = PROTOCOLS.iter().find(|(known, _)| *known == number);
+        known.map_or_else(|| number.to_string(), |(_, name)| (*name).to_owned())
+    };
+    match protocols {
+        Protocols::All => {}
+        Protocols::One(number) => terms.push(format!("meta l4proto {}", name(number))),
+        Protocols::Not(number) => terms.push(format!("meta l4proto != {}", name(number))),
+        Protocols::Range(low, high) => terms.push(format!("meta l4proto {low}-{high}")),
+    }
+}
+
+/// Adds the comparison of fragments. One of the layer-4 header refuses later fragments.
+fn fragments(
+    statement: &Statement<'_>,
+    has_layer4: bool,
+    terms: &mut Vec<String>,
+) -> Result<(), Refusal> {
+    let Some(range) = statement.range(Field::Fragment) else {
+        return Ok(());
+    };
+    let term = match (statement.family, range) {
+        (_, (0, 1)) if has_layer4 => return Ok(()),
+        (Family::Ipv4, (0, 0)) => "ip frag-off & 0x3fff == 0",
+        (Family::Ipv4, (0, 1)) => "ip frag-off & 0x1fff == 0",
+        (Family::Ipv4, (2, 3)) => "ip frag-off & 0x1fff != 0",
+        (Family::Ipv4, (1, 3)) => "ip frag-off & 0x3fff != 0",
+        (Family::Ipv4, (1, 1)) => "ip frag-off & 0x3fff != 0 ip frag-off & 0x1fff == 0",
+        (Family::Ipv6, (0, 0)) => "exthdr frag missing",
+        (Family::Ipv6, (1, 1)) => "frag frag-off 0",
+        (Family::Ipv6, (2, 3)) => "frag frag-off != 0",
+        (Family::Ipv6, (1, 3)) => "exthdr frag exists",
+        _ => return Err(statement.refuse("these kinds of fragments together")),
+    };
+    terms.push(term.to_owned());
+    Ok(())
+}
+
+/// Returns a comment in quotes.
+fn comment(statement: &Statement<'_>, text: &str) -> Result<String, Refusal> {
+    let is_plain = |character: char| !character.is_control() && character != '"';
+    match text.len() <= MAX_COMMENT_BYTES && text.chars().all(is_plain) {
+        true => Ok(format!("\"{text}\"")),
+        false => Err(statement.refuse(format!(
+            "a name with quotes, control characters or more than {MAX_COMMENT_BYTES} bytes"
+        ))),
+    }
+}

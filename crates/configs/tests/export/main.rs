@@ -1,0 +1,7 @@
+//! Rules written as configurations of firewalls, and read again.
+
+mod kernel;
+mod random;
+mod refusals;
+mod round_trips;
+mod support;

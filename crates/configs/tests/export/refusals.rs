@@ -1,0 +1,107 @@
+//! What a format cannot express is an error that names the rule.
+
+use classyard_configs::{Conditions, ConfigFormat, WriteError, WriteOptions, read, write};
+use classyard_workload::diagnostic::ReadOptions;
+
+use crate::support::rules;
+
+/// Returns the reasons against some rules of the schema `acl`, after which all are denied.
+fn reasons(lines: &str, format: ConfigFormat) -> Vec<String> {
+    let policy = rules(&format!("schema acl\n{lines}\ndeny name=rest\n"));
+    match write(&policy, format, &WriteOptions::default()) {
+        Err(WriteError::Rules { shown, total }) => {
+            assert_eq!(shown.len(), total);
+            shown.into_iter().map(|refusal| refusal.reason).collect()
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn each_rule_has_its_reason() {
+    for (line, format, reason) in [
+        (
+            "permit proto=0",
+            ConfigFormat::Iptables,
+            "the protocol 0, which iptables takes as every protocol",
+        ),
+        (
+            "permit tcp_flags=0x80&0x80",
+            ConfigFormat::Nftables,
+            "the TCP flags ECE and CWR",
+        ),
+        (
+            "permit family=ipv6 fragment=2-3",
+            ConfigFormat::Iptables,
+            "fragments of IPv6",
+        ),
+        (
+            "\"output:2\" proto=tcp",
+            ConfigFormat::Iptables,
+            "the action `output:2`, where firewalls have permit, deny and reject",
+        ),
+        (
+            "permit condition=1",
+            ConfigFormat::Nftables,
+            "a condition that no field expresses",
+        ),
+        (
+            "permit state=4",
+            ConfigFormat::Nftables,
+            "a part of the packets that are not tracked",
+        ),
+    ] {
+        assert_eq!(reasons(line, format), [reason], "{line}");
+    }
+}
+
+#[test]
+fn a_condition_is_named() {
+    let text = "*filter\n:INPUT DROP [0:0]\n-A INPUT -m limit --limit 5/min -j ACCEPT\nCOMMIT\n";
+    let conditions = &mut Conditions::default();
+    let format = ConfigFormat::Iptables;
+    let config = read("fw", text, format, &ReadOptions::DEFAULT, conditions).unwrap();
+    let options = WriteOptions {
+        lists: &config.lists,
+        conditions: conditions.texts(),
+        default_action: None,
+    };
+    let error = write(&config.policy, ConfigFormat::Nftables, &options).unwrap_err();
+    let WriteError::Rules { shown, .. } = error else {
+        panic!("{error:?}");
+    };
+    assert!(shown[0].reason.contains("limit"), "{shown:?}");
+}
+
+#[test]
+fn lists_need_a_default_action_and_a_place() {
+    let policy = rules("schema ipv4-5tuple\npermit proto=tcp\n");
+    let format = ConfigFormat::Iptables;
+    let write = |default_action| {
+        let options = WriteOptions {
+            default_action,
+            ..WriteOptions::default()
+        };
+        write(&policy, format, &options)
+    };
+    let error = write(None).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "no rule of the file matches every IPv4 packet, and iptables needs an action for the others"
+    );
+    assert!(write(Some("deny")).unwrap().text.contains(":FORWARD DROP"));
+
+    let policy = rules("schema acl\npermit list=INSIDE\npermit list=OUTSIDE\n");
+    let error = classyard_configs::write(&policy, format, &WriteOptions::default()).unwrap_err();
+    assert!(matches!(error, WriteError::List { .. }), "{error:?}");
+}
+
+#[test]
+fn formats_and_schemas_are_checked() {
+    let policy = rules("schema openflow15\npermit eth_type=0x800\n");
+    let error = write(&policy, ConfigFormat::Nftables, &WriteOptions::default()).unwrap_err();
+    assert!(matches!(error, WriteError::Schema(_)), "{error:?}");
+    let policy = rules("schema acl\npermit name=all\n");
+    let error = write(&policy, ConfigFormat::Kubernetes, &WriteOptions::default()).unwrap_err();
+    assert_eq!(error, WriteError::Format(ConfigFormat::Kubernetes));
+}

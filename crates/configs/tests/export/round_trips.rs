@@ -1,0 +1,103 @@
+//! Random rules are written, read, and decide every packet alike.
+
+use classyard::policy::PartId;
+use classyard_configs::{ConfigFormat, WriteError, WriteOptions, write};
+
+use crate::random::{header, lines, policy};
+use crate::support::{Random, actions, config, rules, text};
+
+/// Removes the rules that a format cannot express, and returns the text of the others.
+pub(crate) fn written(lines: &mut Vec<String>, format: ConfigFormat) -> String {
+    loop {
+        let policy = policy(lines);
+        match write(&policy, format, &WriteOptions::default()) {
+            Ok(written) => return written.text,
+            Err(WriteError::Rules { shown, .. }) => {
+                let is_refused = |position: usize| {
+                    let rule = policy.ids()[position];
+                    shown.iter().any(|refusal| refusal.rule == rule)
+                };
+                let mut position = 0;
+                lines.retain(|_| {
+                    position += 1;
+                    !is_refused(position - 1)
+                });
+            }
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+}
+
+/// Compares random rules with what is read from their text.
+fn random_rules(format: ConfigFormat, seed: u64) {
+    let random = &mut Random(seed);
+    let mut kept = 0;
+    for _ in 0..60 {
+        let mut lines = lines(random, 12);
+        let text = written(&mut lines, format);
+        kept += lines.len() - 2;
+        let headers: Vec<(PartId, Vec<u128>)> = (0..300).map(|_| header(random)).collect();
+        let (first, second) = (policy(&lines), config(&text, format).policy);
+        let decisions = actions(&first, &headers)
+            .into_iter()
+            .zip(actions(&second, &headers));
+        for (header, (wanted, found)) in headers.iter().zip(decisions) {
+            assert_eq!(wanted, found, "{header:?}\n{}\n{text}", lines.join("\n"));
+        }
+    }
+    assert!(kept > 60 * 12 / 2, "{format} expresses only {kept} rules");
+}
+
+#[test]
+fn random_rules_are_read_as_written_iptables() {
+    random_rules(ConfigFormat::Iptables, 1);
+}
+
+#[test]
+fn random_rules_are_read_as_written_nftables() {
+    random_rules(ConfigFormat::Nftables, 2);
+}
+
+#[test]
+fn rules_are_written_as_people_write_them() {
+    let policy = rules(
+        "schema acl\n\
+         permit list=INPUT state=1-2\n\
+         permit list=INPUT in=eth0 src=10.0.0.0/8 proto=tcp dport=80-89 fragment=0-1 name=web\n\
+         reject list=INPUT family=ipv6\n\
+         deny list=INPUT\n",
+    );
+    assert_eq!(
+        text(&policy, ConfigFormat::Nftables),
+        "table inet filter {\n\
+         \tchain INPUT {\n\
+         \t\ttype filter hook input priority filter; policy drop;\n\
+         \t\tct state established,related accept\n\
+         \t\tiifname \"eth0\" ip saddr 10.0.0.0/8 tcp dport 80-89 accept comment \"web\"\n\
+         \t\tmeta nfproto ipv6 reject\n\
+         \t}\n\
+         }\n"
+    );
+    let iptables = text(&policy, ConfigFormat::Iptables);
+    let wanted = [
+        ":INPUT DROP [0:0]",
+        "-A INPUT -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT",
+        "-A INPUT -s 10.0.0.0/8 -i eth0 -p 6 -m tcp --dport 80:89 -m comment --comment \"web\" \
+         -j ACCEPT",
+        "-A INPUT -j REJECT",
+    ];
+    for line in wanted {
+        assert!(
+            iptables.lines().any(|other| other == line),
+            "{line}\n{iptables}"
+        );
+    }
+}
+
+#[test]
+fn a_protocol_with_an_exclamation_mark_stays_one_rule() {
+    let save = "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT ! -p 6 -j DROP\nCOMMIT\n";
+    let read = config(save, ConfigFormat::Iptables);
+    assert!(text(&read.policy, ConfigFormat::Iptables).contains("\n-A INPUT ! -p 6 -j DROP\n"));
+    assert!(text(&read.policy, ConfigFormat::Nftables).contains("\tmeta l4proto != tcp drop\n"));
+}

@@ -1,0 +1,85 @@
+//! Writes rules, reads the text, and compares the decisions about packets.
+
+use classyard::policy::{PartId, PolicyTrace};
+use classyard::rule::Winner;
+use classyard::{EngineSpec, Limits, NoProgress, Policy, Scratch};
+use classyard_configs::{Conditions, Config, ConfigFormat, WriteOptions, read, write};
+use classyard_workload::diagnostic::ReadOptions;
+use classyard_workload::formats::{RuleFormat, read_policy};
+
+/// Reads rules in the project's own format.
+pub(crate) fn rules(text: &str) -> Policy {
+    let format = Some(RuleFormat::Rules);
+    let loaded = read_policy("test.rules", text, format, None, &ReadOptions::DEFAULT);
+    loaded
+        .unwrap_or_else(|error| panic!("{error}\n{text}"))
+        .value
+}
+
+/// Writes rules whose lists end with a rule for every packet.
+pub(crate) fn text(policy: &Policy, format: ConfigFormat) -> String {
+    let options = WriteOptions::default();
+    match write(policy, format, &options) {
+        Ok(written) => written.text,
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+/// Reads a configuration without problems.
+pub(crate) fn config(text: &str, format: ConfigFormat) -> Config {
+    let conditions = &mut Conditions::default();
+    match read("written", text, format, &ReadOptions::DEFAULT, conditions) {
+        Ok(config) => config,
+        Err(error) => panic!("{error}\n{text}"),
+    }
+}
+
+/// Returns the action of each header by the engine `linear`, `none` without a rule.
+pub(crate) fn actions(policy: &Policy, headers: &[(PartId, Vec<u128>)]) -> Vec<String> {
+    let spec = EngineSpec::parse("linear").unwrap();
+    let classifier = policy
+        .build(&spec, &Limits::default(), &mut NoProgress)
+        .unwrap();
+    let mut trace = PolicyTrace::new(policy.schemas());
+    for (part, values) in headers {
+        trace.push(*part, values).unwrap();
+    }
+    let mut winners = vec![Winner::MISS; headers.len()];
+    classifier.classify(&trace, &mut winners, &mut Scratch::default());
+    let action = |winner: &Winner| {
+        let id = winner.rule()?;
+        let rule = policy.rule(id).next().unwrap().1;
+        policy.action_name(rule.action()).map(str::to_owned)
+    };
+    let actions = winners
+        .iter()
+        .map(|winner| action(winner).unwrap_or_else(|| "none".into()));
+    actions.collect()
+}
+
+/// Random numbers (SplitMix64).
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Returns a number below `limit`.
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        usize::try_from(self.next() % limit as u64).unwrap()
+    }
+
+    /// Returns true once in `count` times.
+    pub(crate) fn once_in(&mut self, count: usize) -> bool {
+        self.below(count) == 0
+    }
+
+    /// Returns a value of the slice.
+    pub(crate) fn pick<T: Copy>(&mut self, values: &[T]) -> T {
+        values[self.below(values.len())]
+    }
+}
