@@ -25,6 +25,7 @@ mod aws;
 mod builder;
 mod chains;
 mod cisco;
+mod comparable;
 mod config;
 mod document;
 mod export;
@@ -41,6 +42,7 @@ mod services;
 mod stateful;
 mod unsupported;
 
+pub use comparable::{as_acl, for_any_list, with_possible_headers};
 pub use config::{Conditions, Config, SourceRule};
 pub use export::{Refusal, WriteError, WriteOptions, Written, write};
 pub use format::{ConfigFormat, read, unsupported_format};

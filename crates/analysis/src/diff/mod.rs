@@ -128,7 +128,7 @@ impl Diff {
 }
 
 /// Returns the headers for which two policies have different actions. Actions are compared
-/// by name.
+/// by name; `accept`, `allow` and `permit` are one action, and so are `deny` and `drop`.
 ///
 /// ```
 /// use classyard::prelude::*;
@@ -206,7 +206,7 @@ fn common_actions(policies: [&Policy; 2], part: &AnalysedPart<'_>) -> Vec<u32> {
     for (list, policy) in policies.into_iter().enumerate() {
         for place in part.places(list) {
             let action = part.action(place);
-            let name = policy.action_name(action);
+            let name = policy.action_name(action).map(common_name);
             // An action without a name is known by its number.
             let key = (name, if name.is_some() { 0 } else { action.0 });
             let next = u32::try_from(numbers.len()).expect("fewer actions than rules");
@@ -214,6 +214,15 @@ fn common_actions(policies: [&Policy; 2], part: &AnalysedPart<'_>) -> Vec<u32> {
         }
     }
     actions
+}
+
+/// Returns the name of an action that formats have several names for.
+fn common_name(action: &str) -> &str {
+    match action {
+        "accept" | "allow" => "permit",
+        "drop" => "deny",
+        other => other,
+    }
 }
 
 /// The best rule of the other list that contains a box.

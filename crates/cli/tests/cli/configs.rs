@@ -136,12 +136,84 @@ fn configurations_become_rules_of_our_own_format() {
     run(&format!("convert {rules} {own}")).exits(0);
     run(&format!("diff {own} {own}")).exits(0);
     run(&format!("query {own} --action deny")).exits(0);
-    run(&format!(
-        "convert {own} {} --to iptables",
-        folder.path("back.save")
-    ))
-    .exits(2)
-    .complains("rules cannot be written as iptables");
+    run(&format!("diff {rules} {own}")).exits(0);
+    let back = folder.path("back.save");
+    run(&format!("convert {own} {back} --to junos"))
+        .exits(2)
+        .complains("rules cannot be written as junos");
+}
+
+#[test]
+fn configurations_become_configurations_of_another_format() {
+    let folder = Folder::new();
+    let with_condition = folder.file("fw.save", IPTABLES);
+    let nftables = folder.path("fw.nft");
+    run(&format!("convert {with_condition} {nftables}"))
+        .exits(2)
+        .complains("nftables cannot express 1 rule; nothing was written")
+        .complains("fw.save:11: the condition `-m limit --limit 3/min")
+        .complains("which no field expresses");
+    assert!(!folder.has("fw.nft"));
+    let rules = folder.file(
+        "plain.save",
+        IPTABLES.replace(" -m limit --limit 3/min", ""),
+    );
+    run(&format!("convert {rules} {nftables}")).exits(0);
+    let back = folder.path("back.iptables");
+    run(&format!("convert {nftables} {back}")).exits(0);
+    run(&format!("diff {rules} {nftables}")).exits(0);
+    run(&format!("diff {rules} {back}")).exits(0);
+}
+
+#[test]
+fn rules_of_five_tuples_become_configurations() {
+    let folder = Folder::new();
+    let own = folder.file(
+        "fw.rules",
+        "schema ipv4-5tuple\n\
+         allow proto=tcp dport=443\n\
+         allow dport=53\n\
+         drop src=10.0.0.0/8\n",
+    );
+    let save = folder.path("fw.iptables");
+    run(&format!("convert {own} {save}"))
+        .exits(2)
+        .complains("no rule of the file matches every IPv4 packet")
+        .complains("--default permit");
+    run(&format!("convert {own} {save} --default deny")).exits(0);
+    let complete = folder.file("all.rules", folder.read("fw.rules") + "drop name=rest\n");
+    run(&format!("diff {complete} {save}")).exits(0);
+    run(&format!("diff {own} {save}"))
+        .exits(1)
+        .prints("no match becomes deny");
+}
+
+#[test]
+fn differences_have_examples_that_packets_can_have() {
+    let folder = Folder::new();
+    let old = folder.file("old.rules", "schema acl\npermit dport=80\ndeny name=rest\n");
+    let new = folder.file(
+        "new.rules",
+        "schema acl\n\
+         permit proto=tcp dport=80 fragment=0-1\n\
+         permit proto=udp dport=80 fragment=0-1\n\
+         permit proto=33 dport=80 fragment=0-1\n\
+         permit proto=sctp dport=80 fragment=0-1\n\
+         deny name=rest\n",
+    );
+    let report = run(&format!("diff {old} {new} --format json"))
+        .exits(1)
+        .json();
+    let differences = report["differences"].as_array().unwrap();
+    assert!(!differences.is_empty());
+    for difference in differences {
+        let header = &difference["header"];
+        assert_eq!(header["proto"], "136", "{header}");
+        assert!(
+            header["fragment"] == "whole" || header["fragment"] == "first",
+            "{header}"
+        );
+    }
 }
 
 #[test]
@@ -175,6 +247,12 @@ fn lists_of_different_formats_and_names_are_compared() {
     ))
     .exits(0)
     .prints("every packet gets the same action");
+    run(&format!("diff {new} {new}")).exits(0);
+    let of_forward = folder.file(
+        "forward.save",
+        "*filter\n:FORWARD DROP [0:0]\n-A FORWARD -s 10.3.128.0/17 -j ACCEPT\nCOMMIT\n",
+    );
+    run(&format!("diff {of_forward} {new}")).exits(0);
     run(&format!("diff {old} {new} --list FORWARD"))
         .exits(2)
         .complains("fw.nft has no list `FORWARD`")

@@ -5,7 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use classyard::Policy;
-use classyard_configs::{Conditions, Config, ConfigFormat, SourceRule, WriteOptions};
+use classyard_configs::{
+    Conditions, Config, ConfigFormat, SourceRule, WriteOptions, as_acl, for_any_list,
+};
 use classyard_workload::diagnostic::{Loaded, ReadError, ReadOptions};
 use classyard_workload::formats::{
     self, RuleFormat, SchemaChoice, read_policy_with, read_schema_file,
@@ -469,6 +471,8 @@ fn unknown_format(error: ReadError, text: &str) -> ReadError {
 }
 
 /// Reads two files of rules that are compared. Equal conditions of both have the same bit.
+/// Lists with different names are compared if each file has no other list. Rules of
+/// five-tuples become rules over the fields of firewalls if the other file has those.
 pub fn load_both(
     readings: [&RulesArgs; 2],
     files: [&Path; 2],
@@ -480,7 +484,21 @@ pub fn load_both(
         reading.load_with(path, &text, Lists::All, &mut conditions, reporter)
     };
     let [first, second] = files;
-    Ok([load(readings[0], first)?, load(readings[1], second)?])
+    let mut both = [load(readings[0], first)?, load(readings[1], second)?];
+    if both.iter().all(|rules| rules.lists.len() <= 1) {
+        for rules in both.iter_mut().filter(|rules| !rules.lists.is_empty()) {
+            rules.policy = for_any_list(&rules.policy);
+        }
+    }
+    let is_acl = |rules: &LoadedRules| rules.policy.name() == Policy::ACL;
+    if both.iter().any(is_acl) {
+        for rules in both.iter_mut().filter(|rules| !is_acl(rules)) {
+            if let Some(policy) = as_acl(&rules.policy) {
+                rules.policy = policy;
+            }
+        }
+    }
+    Ok(both)
 }
 
 /// Returns the rules of one list of a configuration.

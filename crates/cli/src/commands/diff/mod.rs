@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use classyard_analysis::{AnalysisError, DiffSettings, diff};
+use classyard_configs::with_possible_headers;
 use classyard_report::failure::Failure;
 use classyard_report::input::count;
 use classyard_report::input::files::only_one_from_stdin;
@@ -20,7 +21,10 @@ use crate::commands::analysis_failure::failure;
 ///
 /// The comparison is proven, not sampled, and does not depend on the order or the
 /// number of rules: two lists without a common rule can be equivalent. Actions are
-/// compared by name.
+/// compared by name; accept, allow and permit are one action, deny and drop another.
+///
+/// Files of any formats can be compared. Lists of firewalls with different names are
+/// compared if each file has one list, or with --list and --second-list.
 ///
 /// Exit code 0 says that every packet gets the same action; 1 that some packets
 /// get another action, or that the limit of steps was reached.
@@ -88,7 +92,8 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         args.limit_differences
     };
     let mut progress = reporter.progress();
-    let diff = diff(&first.policy, &second.policy, &settings, &mut progress);
+    let [of_first, of_second] = [&first, &second].map(|rules| with_possible_headers(&rules.policy));
+    let diff = diff(&of_first, &of_second, &settings, &mut progress);
     drop(progress);
     let diff = diff.map_err(|error| match error {
         AnalysisError::Schemas { .. } => failure(error)
