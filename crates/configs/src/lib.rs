@@ -44,7 +44,7 @@ mod unsupported;
 
 pub use comparable::{as_acl, for_any_list, with_possible_headers};
 pub use config::{Conditions, Config, SourceRule};
-pub use export::{Refusal, WriteError, WriteOptions, Written, write};
+pub use export::{Refusal, WriteError, WriteOptions, Written, as_five_tuples, write};
 pub use format::{ConfigFormat, read, unsupported_format};
 
 #[doc = include_str!("../README.md")]

@@ -52,7 +52,7 @@ pub fn write_config(
     reporter: Reporter,
 ) -> Result<(), Failure> {
     let written = rules.to_config(format, default_action);
-    let written = written.map_err(|error| refused(rules, format, &error))?;
+    let written = written.map_err(|error| refused(rules, format.name(), &error))?;
     to_file(path, |out| {
         out.write_all(written.text.as_bytes())
             .map_err(WriteFailure::Io)
@@ -68,8 +68,36 @@ pub fn write_config(
     Ok(())
 }
 
-/// Returns the failure for rules that a format of configurations cannot express.
-fn refused(rules: &LoadedRules, format: ConfigFormat, error: &ConfigError) -> Failure {
+/// Writes rules in a format of rules with a line each. Rules of firewalls become five-tuples
+/// in formats that have no other fields: Open vSwitch and ClassBench.
+///
+/// # Errors
+/// As [`write_rules`], and as [`write_config`] for rules of firewalls.
+pub fn write_loaded(
+    rules: &LoadedRules,
+    format: RuleFormat,
+    path: &Path,
+    reporter: Reporter,
+) -> Result<(), Failure> {
+    if rules.policy.name() != Policy::ACL || format == RuleFormat::Rules {
+        return write_rules(&rules.policy, format, path, reporter);
+    }
+    let is_ovs = format == RuleFormat::Ovs;
+    let action = |name: &str| {
+        Some(match name {
+            "permit" | "accept" | "allow" if is_ovs => "NORMAL".to_owned(),
+            "deny" | "drop" if is_ovs => "drop".to_owned(),
+            _ if is_ovs => return None,
+            name => name.to_owned(),
+        })
+    };
+    let tuples = classyard_configs::as_five_tuples(&rules.policy, action);
+    let tuples = tuples.map_err(|error| refused(rules, format.name(), &error))?;
+    write_rules(&tuples, format, path, reporter)
+}
+
+/// Returns the failure for rules that a format cannot express.
+fn refused(rules: &LoadedRules, format: &str, error: &ConfigError) -> Failure {
     let failure = |message| Failure::usage(format!("{}: {message}", rules.source));
     match error {
         ConfigError::Rules { shown, total } => {

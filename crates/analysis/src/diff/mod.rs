@@ -128,7 +128,8 @@ impl Diff {
 }
 
 /// Returns the headers for which two policies have different actions. Actions are compared
-/// by name; `accept`, `allow` and `permit` are one action, and so are `deny` and `drop`.
+/// by name; `accept`, `allow`, `permit` and Open vSwitch's `NORMAL` are one action, and so are
+/// `deny` and `drop`.
 ///
 /// ```
 /// use classyard::prelude::*;
@@ -219,7 +220,7 @@ fn common_actions(policies: [&Policy; 2], part: &AnalysedPart<'_>) -> Vec<u32> {
 /// Returns the name of an action that formats have several names for.
 fn common_name(action: &str) -> &str {
     match action {
-        "accept" | "allow" => "permit",
+        "accept" | "allow" | "NORMAL" => "permit",
         "drop" => "deny",
         other => other,
     }

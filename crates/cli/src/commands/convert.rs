@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use classyard::PolicyTrace;
 use classyard_configs::ConfigFormat;
 use classyard_report::export::{
-    is_capture, one_a_microsecond, write_capture, write_config, write_rules,
+    is_capture, one_a_microsecond, write_capture, write_config, write_loaded,
 };
 use classyard_report::failure::Failure;
 use classyard_report::input::headers::HeadersArgs;
@@ -36,6 +36,7 @@ Examples:
   classyard convert acl1.txt acl1.rules           ClassBench rules to our own format
   classyard convert fw.rules - --to ovs           our own format to flows
   classyard convert fw.save fw.nft                iptables to nftables
+  classyard convert fw.save br0.flows --list FORWARD
   classyard convert br0.flows fw.rules --table 0  the flows of one table
   classyard convert dump.pcapng.gz dump.trace     packets to headers
   classyard convert acl1_trace.txt acl1.pcap      headers to packets")]
@@ -195,7 +196,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
             reading.load(Some(&args.input), reporter)?
         };
         return match to {
-            InputFormat::Rules(to) => write_rules(&rules.policy, to, &args.output, reporter),
+            InputFormat::Rules(to) => write_loaded(&rules, to, &args.output, reporter),
             InputFormat::Config(to) => {
                 let default = args.default.map(DefaultAction::name);
                 write_config(&rules, to, default, &args.output, reporter)

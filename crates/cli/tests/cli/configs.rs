@@ -166,6 +166,31 @@ fn configurations_become_configurations_of_another_format() {
 }
 
 #[test]
+fn a_list_of_a_configuration_becomes_flows() {
+    let folder = Folder::new();
+    let rules = folder.file("fw.save", IPTABLES);
+    let flows = folder.path("fw.flows");
+    run(&format!("convert {rules} {flows}"))
+        .exits(2)
+        .complains("fw.save:7: an input interface")
+        .complains("another list than the rules before");
+    run(&format!("convert {rules} {flows} --list FORWARD")).exits(0);
+    let text = folder.read("fw.flows");
+    assert!(
+        text.contains("nw_src=10.3.128.0/17 actions=NORMAL"),
+        "{text}"
+    );
+    assert!(text.ends_with("ip actions=drop\n"), "{text}");
+    run(&format!("diff {rules} {flows} --list FORWARD")).exits(0);
+    run(&format!("diff {flows} {flows} --list FORWARD"))
+        .exits(2)
+        .complains("both files have rules with a line each");
+    let forward = folder.path("forward.save");
+    run(&format!("convert {flows} {forward} --to iptables")).exits(0);
+    run(&format!("diff {rules} {forward} --list FORWARD")).exits(0);
+}
+
+#[test]
 fn rules_of_five_tuples_become_configurations() {
     let folder = Folder::new();
     let own = folder.file(

@@ -203,7 +203,7 @@ impl<'p, 'o> Lists<'p, 'o> {
 /// Returns the action of a statement. `None` for actions that not every firewall has.
 fn action_word(action: &str) -> Option<&'static str> {
     Some(match action {
-        "permit" | "accept" | "allow" => PERMIT,
+        "permit" | "accept" | "allow" | "NORMAL" => PERMIT,
         "deny" | "drop" => DENY,
         "reject" => REJECT,
         _ => return None,

@@ -11,12 +11,14 @@ use thiserror::Error;
 
 use crate::format::ConfigFormat;
 
+mod five_tuples;
 mod iptables;
 mod lists;
 mod nftables;
 mod statement;
 mod words;
 
+pub use five_tuples::as_five_tuples;
 use lists::List;
 
 /// A family of IP addresses.

@@ -471,7 +471,8 @@ fn unknown_format(error: ReadError, text: &str) -> ReadError {
 }
 
 /// Reads two files of rules that are compared. Equal conditions of both have the same bit.
-/// Lists with different names are compared if each file has no other list. Rules of
+/// `--list` applies to the files that have lists. Lists with different names are compared if
+/// each file has no other list. Rules of
 /// five-tuples become rules over the fields of firewalls if the other file has those.
 pub fn load_both(
     readings: [&RulesArgs; 2],
@@ -481,10 +482,25 @@ pub fn load_both(
     let mut conditions = Conditions::default();
     let mut load = |reading: &RulesArgs, path: &Path| {
         let text = read_text(path, reading.bytes.text())?;
-        reading.load_with(path, &text, Lists::All, &mut conditions, reporter)
+        let format = reading.rules_format.or_else(|| InputFormat::detect(&text));
+        let has_lists = matches!(format, Some(InputFormat::Config(_)));
+        let reading = RulesArgs {
+            list: reading.list.clone().filter(|_| has_lists),
+            ..reading.clone()
+        };
+        let rules = reading.load_with(path, &text, Lists::All, &mut conditions, reporter)?;
+        Ok::<_, Failure>((rules, has_lists))
     };
     let [first, second] = files;
-    let mut both = [load(readings[0], first)?, load(readings[1], second)?];
+    let (first, first_has_lists) = load(readings[0], first)?;
+    let (second, second_has_lists) = load(readings[1], second)?;
+    if let (Some(list), false) = (&readings[0].list, first_has_lists || second_has_lists) {
+        return Err(Failure::usage(format!(
+            "--list {list} selects a list of a firewall's configuration, but both files have \
+             rules with a line each"
+        )));
+    }
+    let mut both = [first, second];
     if both.iter().all(|rules| rules.lists.len() <= 1) {
         for rules in both.iter_mut().filter(|rules| !rules.lists.is_empty()) {
             rules.policy = for_any_list(&rules.policy);
