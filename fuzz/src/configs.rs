@@ -1,6 +1,6 @@
 //! Configurations of firewalls, read as each of the formats.
 
-use classyard_configs::{Conditions, Config, ConfigFormat, read};
+use classyard_configs::{Conditions, Config, ConfigFormat, WriteOptions, read, write};
 use classyard_workload::diagnostic::{ReadError, ReadOptions};
 
 const STRICT: ReadOptions = ReadOptions::DEFAULT.with_limit(10_000);
@@ -43,11 +43,42 @@ fn check(config: &Config) {
         let source = config.source(position);
         assert!(source.line > 0 && source.column > 0, "{source:?}");
     }
+    check_written(config);
     for list in &config.lists {
         let only = config
             .clone()
             .with_only_list(list)
             .expect("a list of the file");
         assert!(only.policy.len() <= config.policy.len());
+    }
+}
+
+/// Checks that what is written can be read, as rules for the same lists.
+fn check_written(config: &Config) {
+    let options = WriteOptions {
+        lists: &config.lists,
+        default_action: Some("deny"),
+        ..WriteOptions::default()
+    };
+    for format in ConfigFormat::ALL {
+        let Ok(written) = write(&config.policy, format, &options) else {
+            continue;
+        };
+        let again = read(
+            "written",
+            &written.text,
+            format,
+            &ReadOptions::DEFAULT,
+            &mut Conditions::default(),
+        );
+        let again = again.unwrap_or_else(|error| panic!("{format}: {error}\n{}", written.text));
+        let detected = ConfigFormat::detect(&written.text);
+        assert_eq!(detected, Some(format), "{}", written.text);
+        let is_one_list = config.lists.len() <= 1;
+        assert!(
+            is_one_list || again.lists.len() <= config.lists.len(),
+            "{}",
+            written.text
+        );
     }
 }
