@@ -16,6 +16,7 @@ mod diff;
 mod explain;
 mod files;
 mod generate;
+mod hits;
 mod hostile;
 mod inspect;
 #[cfg(target_os = "linux")] // for `ulimit -v`

@@ -232,6 +232,8 @@ fn a_full_device_is_an_error_whatever_is_written() {
             "generate trace -n 10",
             "classify --repeat 1",
             "classify --winners -",
+            "classify --fields -",
+            "classify --action drop --write -",
             "explain",
             "switch check-config CONFIG",
             "inspect --no-engines",

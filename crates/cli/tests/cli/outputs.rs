@@ -43,9 +43,10 @@ fn whole_writers(folder: &Folder) -> Vec<String> {
 }
 
 /// Returns commands that write a file record by record to `OUT`.
-fn record_writers() -> [String; 2] {
+fn record_writers() -> [String; 3] {
     [
         "classify --winners OUT".to_owned(),
+        "classify --fields OUT".to_owned(),
         format!("{BENCH} --format ndjson -o OUT"),
     ]
 }
@@ -63,6 +64,7 @@ fn a_full_disk_is_an_error_of_every_file() {
     let capture = folder.path("full.pcap");
     symlink("/dev/full", &capture).unwrap();
     commands.push(format!("generate trace -n 500 -o {capture}"));
+    commands.push("classify --action allow --write OUT".to_owned());
     for command in commands {
         let run = run(&command.replace("OUT", "/dev/full")).exits(2);
         let run = run
@@ -172,6 +174,10 @@ fn records_that_fit_are_kept_whole() {
     let ports = folder.path("ports");
     let output = limited(&format!("replay --seconds 0 -o {ports}")).output();
     assert_eq!(output.unwrap().status.code(), Some(2));
+    let hits = format!("{ports}/hits.pcap");
+    let output = limited(&format!("classify --action allow -w {hits}")).output();
+    assert_eq!(output.unwrap().status.code(), Some(2));
+    assert!(Path::new(&hits).exists());
     let counts = whole_captures(Path::new(&ports), &[]);
     assert!(!counts.is_empty());
     assert!(counts.iter().any(|&(_, packets)| packets > 0), "{counts:?}");

@@ -3,8 +3,8 @@
 //! A capture is read packet by packet. It is held in memory only if it has few
 //! packets or `--repeat` requires passes over all headers.
 
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write as _;
+use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
@@ -18,22 +18,32 @@ use classyard_report::input::headers::{Headers, HeadersArgs};
 use classyard_report::input::rules::{LoadedRules, RulesArgs};
 use classyard_report::input::span;
 use classyard_report::interrupt::{self, SoftStop};
-use classyard_report::output::file::is_dash;
-use classyard_report::output::records::RecordFile;
-use classyard_report::output::{Format, OutputArgs, json, raw_stdout, stdout};
+use classyard_report::output::style::counted;
+use classyard_report::output::{Format, OutputArgs, json, stdout};
 use classyard_report::reporter::Reporter;
 use classyard_workload::capture;
+use classyard_workload::packet::LinkType;
 
+mod fields;
+mod hits;
 mod input_report;
 mod lookups;
+mod outcome;
+mod outlet;
+mod outputs;
 mod packets;
 mod report;
+mod selection;
 mod tally;
+mod winners;
 
+use hits::Written;
 use input_report::InputReport;
 use lookups::{Lookups, Rate};
+use outputs::Outputs;
 use packets::{Chunk, MAX_HELD_PACKETS, Message, PacketStream};
 use report::ClassifyReport;
+use selection::RuleSelector;
 use tally::Tally;
 
 /// Classify packets or headers: which rule each one hits, how often, how fast
@@ -50,6 +60,10 @@ Examples:
       a ClassBench trace, looked up by another engine
   classyard classify -r fw.rules -c dump.pcap --winners - --quiet | sort | uniq -c
       only the winners, one line per packet
+  classyard classify fw.rules -c dump.pcapng.gz --rule 41 --write hits.pcap
+      the packets that rule 41 decides, unchanged
+  classyard classify fw.rules -c dump.pcap --action drop --fields - | column -t
+      a line for each dropped packet: its time, its fields and the rule
   classyard classify -r acl1.txt -t acl1_trace.txt --threads 2
       each batch is split over two threads
   tcpdump -w - | classyard classify -r fw.rules -c - --every 5s
@@ -96,6 +110,52 @@ pub(crate) struct Args {
     /// With - no report is printed.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     winners: Option<PathBuf>,
+
+    /// Copy the packets that --rule and --action select to a pcap file, - for standard
+    /// output
+    ///
+    /// Bytes, times, lengths and the link type stay as they are. With - no report is
+    /// printed.
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["trace", "repeat"],
+        help_heading = "Output"
+    )]
+    write: Option<PathBuf>,
+
+    /// Write a line for each packet or header to a file, - for standard output
+    ///
+    /// Columns are the number from 1, the time and the length of a packet, the fields of
+    /// the header, and the winning rule with its line, name and action. Lines are
+    /// separated by tabs, or as --format says: CSV, or a JSON object on each line.
+    /// --rule and --action select lines. With - no report is printed.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "repeat",
+        help_heading = "Output"
+    )]
+    fields: Option<PathBuf>,
+
+    /// Select the packets that this rule decides, for --write and --fields
+    ///
+    /// The number that the report shows, `line:N`, `line:N:COLUMN`, `id:N`, `name:NAME`,
+    /// `none` for packets that no rule matches, or `no-header` for packets that have no
+    /// header for these rules. Several rules and actions select the packets of all.
+    #[arg(
+        long,
+        value_name = "RULE",
+        value_parser = RuleSelector::parse,
+        value_delimiter = ',',
+        help_heading = "Output"
+    )]
+    rule: Vec<RuleSelector>,
+
+    /// Select the packets that rules with this action decide, for --write and --fields
+    #[arg(long, value_name = "NAME", help_heading = "Output")]
+    action: Vec<String>,
 
     /// While a capture is read, report the counts so far at this interval (5s, 500ms,
     /// ...)
@@ -148,18 +208,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         return Err(Failure::usage("there is nothing to classify")
             .with_help("give a --capture or a --trace; `classyard generate trace` makes one"));
     }
-    if args.every.is_some() {
-        if args.output.format == Format::Csv {
-            return Err(Failure::usage("--every has no CSV form")
-                .with_help("--format json gives a line for each report"));
-        }
-        if args.winners.as_deref().is_some_and(is_dash) {
-            return Err(
-                Failure::usage("--every and --winners - both write to standard output")
-                    .with_help("give --winners a file"),
-            );
-        }
-    }
+    outputs::check(args)?;
     let began = Instant::now();
     let rules = match args.headers.trace {
         Some(_) => args.reading.load(rules, reporter)?,
@@ -188,21 +237,21 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         passes,
         spent,
         usable,
+        written,
         ..
     } = lookup_run;
-    // If only the winners are requested, nothing is reported.
+    // If data goes to standard output, nothing is reported.
     let Some(input) = input else {
+        if let Some(Written { file, packets }) = &written {
+            reporter.note(&format!("{} to {file}", counted(*packets, "packet")));
+        }
         return interrupt::outcome().and(usable);
     };
-    let top = match (args.top, args.all, args.output.format) {
-        (Some(top), _, _) => top,
-        (None, false, Format::Table) => DEFAULT_TOP_RULES,
-        _ => usize::MAX,
-    };
     let headers = input.headers;
-    let mut report = ClassifyReport::new(&rules, input, &tally, top, args.all);
+    let mut report = ClassifyReport::new(&rules, input, &tally, args.top_rules(), args.all);
     report.engine =
         report::EngineReport::new(&spec, args.engine.is_some(), &rules.policy, &classifier);
+    report.written = written;
     report.rate = Rate::new(&passes, headers, args.threads);
     report.seconds = report::Seconds {
         read_rules: rules_seconds,
@@ -210,14 +259,29 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         build: build_seconds,
         classify: passes.iter().map(|clocks| clocks.wall).sum(),
     };
-    if args.every.is_some() && args.output.format == Format::Json {
-        let mut out = stdout();
-        json::write_line(&report, &mut out)?;
-        out.flush()?;
-    } else {
-        args.output.report(&report)?;
-    }
+    args.write_report(&report)?;
     interrupt::outcome().and(usable)
+}
+
+impl Args {
+    /// Returns the number of rules that the last report lists.
+    fn top_rules(&self) -> usize {
+        match (self.top, self.all, self.output.format) {
+            (Some(top), _, _) => top,
+            (None, false, Format::Table) => DEFAULT_TOP_RULES,
+            _ => usize::MAX,
+        }
+    }
+
+    /// Writes the last report; as one line if earlier reports are lines.
+    fn write_report(&self, report: &ClassifyReport) -> Result<(), Failure> {
+        if self.every.is_none() || self.output.format != Format::Json {
+            return self.output.report(report);
+        }
+        let mut out = stdout();
+        json::write_line(report, &mut out)?;
+        Ok(out.flush()?)
+    }
 }
 
 /// The input to classify.
@@ -242,7 +306,8 @@ impl Input {
             None => (capture::ReadOptions::STREAMED, MAX_HELD_PACKETS),
         };
         let capture = args.headers.open_capture(&args.reading.bytes, default)?;
-        Ok(Input::Capture(PacketStream::new(capture, policy, held)?))
+        let packets = PacketStream::new(capture, policy, held, outputs::kept(args))?;
+        Ok(Input::Capture(packets))
     }
 }
 
@@ -254,7 +319,9 @@ struct LookupRun<'a> {
     reporter: Reporter,
     crew: Crew,
     tally: Tally<'a>,
-    winners: Option<WinnersFile>,
+    outputs: Outputs<'a>,
+    /// The packets that were written to a capture file.
+    written: Option<Written>,
     /// The times of each pass over all headers.
     passes: Vec<Clocks>,
     /// The total time of lookups in seconds, timed passes or not.
@@ -270,7 +337,6 @@ impl<'a> LookupRun<'a> {
         classifier: &'a PolicyClassifier,
         reporter: Reporter,
     ) -> Result<LookupRun<'a>, Failure> {
-        let winners = args.winners.as_deref().map(WinnersFile::create);
         Ok(LookupRun {
             args,
             rules,
@@ -278,22 +344,23 @@ impl<'a> LookupRun<'a> {
             reporter,
             crew: Crew::start(args.threads)?,
             tally: Tally::new(&rules.policy),
-            winners: winners.transpose()?,
+            outputs: Outputs::create(args, rules)?,
+            written: None,
             passes: Vec::new(),
             spent: 0.0,
             usable: Ok(()),
         })
     }
 
-    /// True if only the winners are requested.
-    fn only_winners(&self) -> bool {
-        self.args.winners.as_deref().is_some_and(is_dash)
+    /// True if data goes to standard output, so that no report does.
+    fn only_data(&self) -> bool {
+        outputs::only_data(self.args)
     }
 
-    /// Looks all headers up. Returns a description of the input, unless only the
-    /// winners are requested.
+    /// Looks all headers up. Returns a description of the input, unless data goes to
+    /// standard output.
     fn run(&mut self, input: Input) -> Result<Option<InputReport>, Failure> {
-        let report = match input {
+        let (report, link) = match input {
             Input::Trace(mut headers) => {
                 let report = InputReport::trace(&headers);
                 let empty = PolicyTrace::new(self.rules.policy.schemas());
@@ -302,7 +369,7 @@ impl<'a> LookupRun<'a> {
                     packets: None,
                 };
                 self.look_up_timed(&chunk)?;
-                report
+                (report, LinkType::Ethernet)
             }
             Input::Capture(packets) => {
                 // Ctrl-C ends the capture; the command then reports the counts so far.
@@ -314,13 +381,11 @@ impl<'a> LookupRun<'a> {
                 drop(soft_stop);
                 packets.warn(self.reporter);
                 self.usable = packets.check();
-                packets.report()
+                (packets.report(), packets.link())
             }
         };
-        if let Some(winners) = &mut self.winners {
-            winners.flush()?;
-        }
-        Ok((!self.only_winners()).then_some(report))
+        self.written = self.outputs.finish(link)?;
+        Ok((!self.only_data()).then_some(report))
     }
 
     /// Reads and looks up chunk by chunk.
@@ -387,9 +452,7 @@ impl<'a> LookupRun<'a> {
 
     /// Reports the counts so far.
     fn interim(&mut self, input: InputReport, seconds: f64) -> Result<(), Failure> {
-        if let Some(winners) = &mut self.winners {
-            winners.flush()?;
-        }
+        self.outputs.flush()?;
         let top = match (self.args.top, self.args.all) {
             (Some(top), _) => top,
             (None, false) => DEFAULT_TOP_RULES,
@@ -404,8 +467,8 @@ impl<'a> LookupRun<'a> {
 
     /// Looks up all headers, several times for timing.
     fn look_up_timed(&mut self, chunk: &Chunk) -> Result<(), Failure> {
-        // Nothing is timed if only the winners are requested.
-        let repeat = match self.only_winners() {
+        // Nothing is timed if nothing is reported.
+        let repeat = match self.only_data() {
             true => Some(0),
             false => self.args.repeat,
         };
@@ -433,86 +496,10 @@ impl<'a> LookupRun<'a> {
     }
 
     fn count(&mut self, chunk: &Chunk, lookups: &Lookups) -> Result<(), Failure> {
-        if let Some(winners) = &mut self.winners {
-            winners.write(&self.rules.policy, chunk, lookups)?;
-        }
-        if !self.only_winners() {
+        self.outputs.write(chunk, lookups)?;
+        if !self.only_data() {
             self.tally.add(chunk, lookups);
         }
         Ok(())
     }
-}
-
-/// The file of winners: one line per header, or per packet of a capture.
-enum WinnersFile {
-    Stdout(Box<dyn Write>),
-    File(RecordFile),
-}
-
-impl WinnersFile {
-    fn create(path: &Path) -> Result<WinnersFile, Failure> {
-        match is_dash(path) {
-            true => Ok(WinnersFile::Stdout(Box::new(raw_stdout()))),
-            false => RecordFile::create(path).map(WinnersFile::File),
-        }
-    }
-
-    fn write(&mut self, policy: &Policy, chunk: &Chunk, lookups: &Lookups) -> Result<(), Failure> {
-        let written = write_lines(self.out(), policy, chunk, lookups);
-        written.map_err(|error| self.failure(error))
-    }
-
-    fn flush(&mut self) -> Result<(), Failure> {
-        let flushed = self.out().flush();
-        flushed.map_err(|error| self.failure(error))
-    }
-
-    fn out(&mut self) -> &mut dyn Write {
-        match self {
-            WinnersFile::Stdout(out) => out,
-            WinnersFile::File(file) => file,
-        }
-    }
-
-    fn failure(&self, error: io::Error) -> Failure {
-        match self {
-            WinnersFile::Stdout(_) => error.into(),
-            WinnersFile::File(file) => file.failure(error),
-        }
-    }
-}
-
-/// Writes each line with one call, as [`RecordFile`] requires.
-fn write_lines(
-    out: &mut dyn Write,
-    policy: &Policy,
-    chunk: &Chunk,
-    lookups: &Lookups,
-) -> io::Result<()> {
-    let mut positions = lookups
-        .in_order(&chunk.trace)
-        .map(|winner| winner.rule().and_then(|id| policy.position(id)));
-    let mut text = Vec::new();
-    let mut line = |out: &mut dyn Write| match positions.next().flatten() {
-        Some(position) => {
-            text.clear();
-            writeln!(text, "{position}")?;
-            out.write_all(&text)
-        }
-        None => out.write_all(b"-\n"),
-    };
-    let Some(packets) = &chunk.packets else {
-        for _ in 0..chunk.trace.len() {
-            line(out)?;
-        }
-        return Ok(());
-    };
-    for &with_header in &packets.with_header {
-        if with_header {
-            line(out)?;
-        } else {
-            out.write_all(b"x\n")?;
-        }
-    }
-    Ok(())
 }

@@ -11,14 +11,31 @@ use classyard_report::input::left_out::link_help;
 use classyard_report::interrupt;
 use classyard_report::output::join;
 use classyard_report::reporter::Reporter;
-use classyard_workload::capture::HeaderExtractor;
+use classyard_workload::capture::{HeaderExtractor, Packet};
 use classyard_workload::diagnostic::ReadError;
+use classyard_workload::packet::LinkType;
 
 use super::input_report::InputReport;
 
 /// The number of packets held in memory together: at most 14 MiB with headers of
 /// five words.
 pub(super) const MAX_HELD_PACKETS: usize = 1 << 18;
+
+/// The number of packets of a chunk that are kept for files of packets.
+const MAX_KEPT_PACKETS: usize = 1 << 14;
+
+/// The captured bytes after which a chunk ends if they are kept.
+const MAX_KEPT_BYTES: usize = 8 << 20;
+
+/// The data of packets that a chunk keeps, in addition to their headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    Nothing,
+    /// Times, lengths and link types.
+    Records,
+    /// Records and captured bytes.
+    Frames,
+}
 
 /// Headers that are looked up together.
 pub(super) struct Chunk {
@@ -37,6 +54,24 @@ pub(super) struct Column {
     pub(super) lengths: Vec<u32>,
     /// The length of all packets on the wire.
     pub(super) bytes: u64,
+    /// The packets, if they are kept.
+    records: Vec<Packet>,
+    /// The captured bytes of all packets, if they are kept.
+    frames: Vec<u8>,
+}
+
+impl Column {
+    /// Returns the packets in order, each with its captured bytes. The bytes are empty if they
+    /// are not kept.
+    pub(super) fn records(&self) -> impl Iterator<Item = (&Packet, &[u8])> {
+        let mut unread = self.frames.as_slice();
+        self.records.iter().map(move |packet| {
+            let length = (packet.captured_length() as usize).min(unread.len());
+            let (frame, after) = unread.split_at(length);
+            unread = after;
+            (packet, frame)
+        })
+    }
 }
 
 /// A capture that is being read.
@@ -46,6 +81,7 @@ pub(super) struct PacketStream {
     schemas: Vec<Arc<Schema>>,
     /// The maximum number of packets in a chunk.
     max_packets: usize,
+    kept: Kept,
     /// If set, hand on the available packets before waiting for more.
     eager: bool,
     bytes: u64,
@@ -64,11 +100,13 @@ pub(super) enum Message {
 }
 
 impl PacketStream {
-    /// Creates packets for a policy, with at most `max_packets` in a chunk.
+    /// Creates packets for a policy, with at most `max_packets` in a chunk, or fewer if
+    /// something of them is kept.
     pub(super) fn new(
         capture: OpenCapture,
         policy: &Policy,
         max_packets: usize,
+        kept: Kept,
     ) -> Result<PacketStream, Failure> {
         let schemas: Vec<Arc<Schema>> = policy.schemas().cloned().collect();
         let extractor =
@@ -77,7 +115,11 @@ impl PacketStream {
             capture,
             extractor,
             schemas,
-            max_packets,
+            max_packets: match kept {
+                Kept::Nothing => max_packets,
+                Kept::Records | Kept::Frames => max_packets.min(MAX_KEPT_PACKETS),
+            },
+            kept,
             eager: false,
             bytes: 0,
             header_count: 0,
@@ -99,7 +141,8 @@ impl PacketStream {
             if interrupt::is_requested() {
                 break true;
             }
-            if held >= self.max_packets || (self.eager && held > 0 && !reader.is_buffered()) {
+            let is_full = held >= self.max_packets || column.frames.len() >= MAX_KEPT_BYTES;
+            if is_full || (self.eager && held > 0 && !reader.is_buffered()) {
                 break false;
             }
             let Some(record) = reader.next_record()? else {
@@ -111,6 +154,12 @@ impl PacketStream {
             column.bytes += u64::from(length);
             if added {
                 column.lengths.push(length);
+            }
+            if self.kept != Kept::Nothing {
+                column.records.push(record.packet);
+            }
+            if self.kept == Kept::Frames {
+                column.frames.extend_from_slice(record.frame);
             }
         };
         self.bytes += column.bytes;
@@ -171,6 +220,12 @@ impl PacketStream {
             join(links, ", ")
         );
         Err(Failure::usage(message).with_help(link_help()))
+    }
+
+    /// Returns the link type of the first interface, or Ethernet if there is none.
+    pub(super) fn link(&self) -> LinkType {
+        let interface = self.capture.reader.interfaces().first();
+        interface.map_or(LinkType::Ethernet, |interface| interface.link)
     }
 
     /// Reports the packets that were read.

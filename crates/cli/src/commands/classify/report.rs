@@ -13,6 +13,7 @@ use classyard_report::output::{Report, csv, join};
 use classyard_report::rule_view::RuleView;
 use serde::Serialize;
 
+use super::hits::Written;
 use super::input_report::{InputReport, Named};
 use super::lookups::Rate;
 use super::tally::{Count, Tally};
@@ -38,6 +39,9 @@ pub(super) struct ClassifyReport {
     never_hit: NeverHit,
     /// The number of rules that were hit, whether or not `hits` lists them.
     rules_hit: usize,
+    /// The packets that were copied to a capture file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) written: Option<Written>,
     #[serde(skip)]
     list_all: bool,
 }
@@ -177,6 +181,7 @@ impl ClassifyReport {
                     .collect(),
                 rules: never_hit,
             },
+            written: None,
             list_all,
         }
     }
@@ -420,6 +425,10 @@ impl ClassifyReport {
                 text.push_str(&format!("\n{}", paint(NOTABLE, &remark)));
             }
             fact(out, "Rate", text)?;
+        }
+        if let Some(Written { file, packets }) = &self.written {
+            let text = format!("{} to {}", counted(*packets, "packet"), paint(BOLD, file));
+            fact(out, "Written", text)?;
         }
         writeln!(out)
     }
