@@ -234,6 +234,7 @@ fn a_full_device_is_an_error_whatever_is_written() {
             "classify --winners -",
             "classify --fields -",
             "classify --action drop --write -",
+            "lint --html -",
             "explain",
             "switch check-config CONFIG",
             "inspect --no-engines",

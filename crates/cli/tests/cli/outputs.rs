@@ -36,6 +36,7 @@ fn whole_writers(folder: &Folder) -> Vec<String> {
         format!("convert {rules} OUT --to rules"),
         format!("convert {} OUT --to trace", example("office.pcap")),
         "calibrate --quick --no-engines -o OUT".to_owned(),
+        "lint --html OUT".to_owned(),
     ];
     let forms = ["table", "json", "csv"];
     commands.extend(forms.map(|form| format!("{BENCH} --format {form} -o OUT")));

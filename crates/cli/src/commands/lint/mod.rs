@@ -9,14 +9,19 @@ use classyard_report::failure::Failure;
 use classyard_report::input::count;
 use classyard_report::input::files::only_one_from_stdin;
 use classyard_report::input::rules::{LoadedRules, RulesArgs};
+use classyard_report::output::file::is_dash;
 use classyard_report::output::{self, Format, OutputArgs};
 use classyard_report::reporter::Reporter;
 use classyard_report::suggestion::did_you_mean;
 use classyard_workload::formats::classbench::NO_ACTION;
 
+mod allowances;
 mod exchange;
+mod html;
 mod report;
 
+use allowances::AllowedBy;
+use html::Page;
 use report::{FileReport, LintReport};
 
 use crate::commands::analysis_failure::failure;
@@ -73,6 +78,7 @@ Examples:
   iptables-save | classyard lint -
   classyard lint site-a.rules site-b.rules --select dead --format json
   classyard lint fw.rules --format sarif > lint.sarif
+  classyard lint fw.rules --html report.html    a page for people, with a picture
   classyard lint generated.txt --steps 200M     searches longer for each rule")]
 pub(crate) struct Args {
     /// Files of rules; - for standard input, gzip is unpacked
@@ -107,6 +113,13 @@ pub(crate) struct Args {
         help_heading = "Output"
     )]
     format: LintFormat,
+
+    /// Write a page of HTML with the findings, all rules and a picture to a file, - for
+    /// standard output
+    ///
+    /// The page needs no other files and has no scripts. With - no report is printed.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    html: Option<PathBuf>,
 }
 
 /// The format of the report.
@@ -153,6 +166,12 @@ impl Args {
     fn is_selected(&self, kind: Kind) -> bool {
         (self.select.is_empty() || self.select.contains(&kind)) && !self.ignore.contains(&kind)
     }
+
+    /// Returns the kinds of findings that are reported, with sentences about them.
+    fn kind_texts(&self) -> Vec<(&'static str, &'static str)> {
+        let kinds = Kind::ALL.into_iter().filter(|kind| self.is_selected(*kind));
+        kinds.map(|kind| (kind.name(), kind.summary())).collect()
+    }
 }
 
 /// Runs the command.
@@ -164,13 +183,20 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         .collect();
     only_one_from_stdin(&files)?;
     let mut report = LintReport::default();
+    let mut page = args.html.as_ref().map(|_| Page::new(args.kind_texts()));
+    let mut lint = |file| lint_file(args, file, page.as_mut(), reporter);
     if args.files.is_empty() {
-        report.files.push(lint_file(args, None, reporter)?);
+        report.files.push(lint(None)?);
     }
     for file in &args.files {
-        report.files.push(lint_file(args, Some(file), reporter)?);
+        report.files.push(lint(Some(file))?);
     }
-    args.format.write(&report)?;
+    if let (Some(page), Some(path)) = (page, &args.html) {
+        page.write(path)?;
+    }
+    if !args.html.as_deref().is_some_and(is_dash) {
+        args.format.write(&report)?;
+    }
     match report.is_clean() {
         true => Ok(()),
         false => Err(Failure::Different),
@@ -180,6 +206,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
 fn lint_file(
     args: &Args,
     file: Option<&PathBuf>,
+    page: Option<&mut Page>,
     reporter: Reporter,
 ) -> Result<FileReport, Failure> {
     let rules: LoadedRules = args.reading.load(file.map(PathBuf::as_path), reporter)?;
@@ -200,9 +227,15 @@ fn lint_file(
     let lint = lint_statements(&rules.policy, &statements, &settings, &mut progress);
     let lint = lint.map_err(failure)?;
     drop(progress);
-    Ok(FileReport::new(&rules, &lint, |kind| {
-        args.is_selected(kind)
-    }))
+    let is_selected = |kind| args.is_selected(kind);
+    let report = FileReport::new(&rules, &lint, is_selected, |rule, kind| {
+        let line = rules.allowance(rule.rule, kind);
+        line.map(|line| AllowedBy::Comment { line })
+    });
+    if let Some(page) = page {
+        page.add(&rules, &report, reporter)?;
+    }
+    Ok(report)
 }
 
 /// Warns of comments that allow findings of a kind that does not exist.

@@ -11,6 +11,7 @@ use classyard_report::rule_view::RuleView;
 use serde::Serialize;
 
 use super::Kind;
+use super::allowances::AllowedBy;
 use crate::commands::named_rules::{described, named, named_short, place};
 use crate::commands::rows::{MAX_ROWS, remark_more};
 use crate::commands::statements::{is_reported, views};
@@ -41,6 +42,15 @@ pub(super) struct FileReport {
     pub(super) findings: Vec<FindingRow>,
     /// Rules that were not decided within the limit of steps.
     pub(super) undecided: Vec<RuleView>,
+    /// The findings that are allowed.
+    #[serde(skip)]
+    pub(super) allowed_rows: Vec<AllowedRow>,
+}
+
+/// A finding that is allowed.
+pub(super) struct AllowedRow {
+    pub(super) row: FindingRow,
+    pub(super) by: AllowedBy,
 }
 
 /// A finding.
@@ -68,19 +78,27 @@ pub(super) struct FindingRow {
 
 impl FileReport {
     /// Creates the report of a file. Findings of kinds that `is_selected` refuses are left out.
+    /// `allowed_by` returns the reason to allow a kind of finding about a rule, if there is one.
     pub(super) fn new(
         rules: &LoadedRules,
         lint: &Lint,
         is_selected: impl Fn(Kind) -> bool,
+        allowed_by: impl Fn(&RuleView, &str) -> Option<AllowedBy>,
     ) -> FileReport {
         let row = |&id: &RuleId| RuleView::of(rules, id).expect("a rule of the policy");
         let findings = lint.findings().iter();
         let findings = findings.filter(|finding| is_reported(rules, finding));
         let findings = findings.filter_map(|finding| FindingRow::new(rules, finding));
         let findings = findings.filter(|row| is_selected(row.finding));
-        let is_allowed =
-            |row: &FindingRow| rules.allowance(row.rule.rule, row.finding.name()).is_some();
-        let (allowed, findings): (Vec<_>, Vec<_>) = findings.partition(is_allowed);
+        let mut allowed_rows = Vec::new();
+        let findings = findings.filter_map(|row| match allowed_by(&row.rule, row.finding.name()) {
+            None => Some(row),
+            Some(by) => {
+                allowed_rows.push(AllowedRow { row, by });
+                None
+            }
+        });
+        let findings: Vec<FindingRow> = findings.collect();
         let count = |kind| findings.iter().filter(|row| row.finding == kind).count();
         let removable = findings.iter().filter(|row| row.removable == Some(true));
         FileReport {
@@ -91,7 +109,8 @@ impl FileReport {
             with_conditions: rules.statements_with_conditions(),
             redundant: count(Kind::Redundant),
             removable: removable.count(),
-            allowed: allowed.len(),
+            allowed: allowed_rows.len(),
+            allowed_rows,
             undecided: lint.unknown().iter().map(row).collect(),
             findings,
         }
