@@ -23,6 +23,7 @@ mod inspect;
 mod limits;
 mod links;
 mod lint;
+mod lint_config;
 mod lint_html;
 mod manners;
 mod minimise;

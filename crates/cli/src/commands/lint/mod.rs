@@ -16,11 +16,13 @@ use classyard_report::suggestion::did_you_mean;
 use classyard_workload::formats::classbench::NO_ACTION;
 
 mod allowances;
+mod config;
 mod exchange;
 mod html;
 mod report;
 
-use allowances::AllowedBy;
+use allowances::{Allowance, AllowedBy, FileAllowances};
+use config::LintConfig;
 use html::Page;
 use report::{FileReport, LintReport};
 
@@ -79,6 +81,11 @@ Examples:
   classyard lint site-a.rules site-b.rules --select dead --format json
   classyard lint fw.rules --format sarif > lint.sarif
   classyard lint fw.rules --html report.html    a page for people, with a picture
+  classyard lint fw.rules --config ci/classyard.toml
+      settings and allowed findings of a file:
+        [lint]
+        select = [\"dead\"]
+        allow = [{ rule = \"permit dport=80\", kind = \"dead\", why = \"kept for its counters\" }]
   classyard lint generated.txt --steps 200M     searches longer for each rule")]
 pub(crate) struct Args {
     /// Files of rules; - for standard input, gzip is unpacked
@@ -100,9 +107,27 @@ pub(crate) struct Args {
     ///
     /// A step compares a rule with a part of another rule; a million take some 10 ms.
     /// A rule that needs more is reported as undecided. The limit for all rules
-    /// of a file together is 100 times as high.
-    #[arg(long, value_name = "N", value_parser = count, default_value = "20M")]
-    steps: usize,
+    /// of a file together is 100 times as high. The default is 20M.
+    #[arg(long, value_name = "N", value_parser = count)]
+    steps: Option<usize>,
+
+    /// Read settings and allowed findings from a TOML file
+    ///
+    /// By default, classyard.toml in the current folder is read if it exists. Its table
+    /// `[lint]` has the keys select, ignore, steps, strict and allow. Options of the
+    /// command line win. An entry of allow has the rule as lint quotes it or its line, the
+    /// kind of finding, the reason why, and may have the file.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "no_config",
+        help_heading = "Input"
+    )]
+    config: Option<PathBuf>,
+
+    /// Read no configuration file
+    #[arg(long, help_heading = "Input")]
+    no_config: bool,
 
     /// The format of the report on standard output
     #[arg(
@@ -161,7 +186,54 @@ impl LintFormat {
     }
 }
 
-impl Args {
+/// The default of [`Args::steps`].
+const DEFAULT_STEPS: usize = 20_000_000;
+
+/// The settings of a run: of the command line, and of a configuration file.
+struct Settings {
+    reading: RulesArgs,
+    select: Vec<Kind>,
+    ignore: Vec<Kind>,
+    steps: usize,
+    allow: Vec<Allowance>,
+}
+
+impl Settings {
+    /// Reads the configuration file. Options of the command line win: `--select` replaces
+    /// `select` and `ignore` of the file, `--ignore` replaces `ignore`.
+    fn new(args: &Args, reporter: Reporter) -> Result<Settings, Failure> {
+        let config = match args.no_config {
+            true => LintConfig::default(),
+            false => LintConfig::load(args.config.as_deref(), reporter)?,
+        };
+        let or_config = |given: &Vec<Kind>, config: Option<Vec<Kind>>| match given.is_empty() {
+            true => config.unwrap_or_default(),
+            false => given.clone(),
+        };
+        let ignore = config.ignore.filter(|_| args.select.is_empty());
+        let mut reading = args.reading.clone();
+        reading.strict |= config.strict;
+        Ok(Settings {
+            reading,
+            select: or_config(&args.select, config.select),
+            ignore: or_config(&args.ignore, ignore),
+            steps: args.steps.or(config.steps).unwrap_or(DEFAULT_STEPS),
+            allow: config.allow,
+        })
+    }
+
+    /// Warns of entries that allowed no finding, although a kind of theirs was searched for.
+    fn warn_of_unused(&self, reporter: Reporter) {
+        let is_searched = |allowance: &&Allowance| {
+            let mut kinds = Kind::ALL.into_iter().filter(|kind| self.is_selected(*kind));
+            kinds.any(|kind| allowance.kinds.iter().any(|name| name == kind.name()))
+        };
+        let unused = self.allow.iter().filter(|allowance| allowance.is_unused());
+        for allowance in unused.filter(is_searched) {
+            reporter.warn(&format!("{}: allows no finding", allowance.place));
+        }
+    }
+
     /// True if findings of this kind are reported.
     fn is_selected(&self, kind: Kind) -> bool {
         (self.select.is_empty() || self.select.contains(&kind)) && !self.ignore.contains(&kind)
@@ -183,14 +255,16 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         .collect();
     only_one_from_stdin(&files)?;
     let mut report = LintReport::default();
-    let mut page = args.html.as_ref().map(|_| Page::new(args.kind_texts()));
-    let mut lint = |file| lint_file(args, file, page.as_mut(), reporter);
+    let settings = Settings::new(args, reporter)?;
+    let mut page = args.html.as_ref().map(|_| Page::new(settings.kind_texts()));
+    let mut lint = |file| lint_file(&settings, file, page.as_mut(), reporter);
     if args.files.is_empty() {
         report.files.push(lint(None)?);
     }
     for file in &args.files {
         report.files.push(lint(Some(file))?);
     }
+    settings.warn_of_unused(reporter);
     if let (Some(page), Some(path)) = (page, &args.html) {
         page.write(path)?;
     }
@@ -204,19 +278,19 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
 }
 
 fn lint_file(
-    args: &Args,
+    run: &Settings,
     file: Option<&PathBuf>,
     page: Option<&mut Page>,
     reporter: Reporter,
 ) -> Result<FileReport, Failure> {
-    let rules: LoadedRules = args.reading.load(file.map(PathBuf::as_path), reporter)?;
+    let rules: LoadedRules = run.reading.load(file.map(PathBuf::as_path), reporter)?;
     warn_of_unknown_kinds(&rules, reporter);
     let has_actions = has_actions(&rules.policy);
     let mut settings = LintSettings::default();
-    settings.max_steps_per_rule = args.steps as u64;
+    settings.max_steps_per_rule = run.steps as u64;
     settings.max_steps = settings.max_steps_per_rule.saturating_mul(100);
-    settings.redundant = has_actions && args.is_selected(Kind::Redundant);
-    if !has_actions && args.is_selected(Kind::Redundant) {
+    settings.redundant = has_actions && run.is_selected(Kind::Redundant);
+    if !has_actions && run.is_selected(Kind::Redundant) {
         reporter.note(&format!(
             "{}: its rules have no actions, so redundant rules are not searched for",
             rules.source
@@ -227,10 +301,12 @@ fn lint_file(
     let lint = lint_statements(&rules.policy, &statements, &settings, &mut progress);
     let lint = lint.map_err(failure)?;
     drop(progress);
-    let is_selected = |kind| args.is_selected(kind);
+    let is_selected = |kind| run.is_selected(kind);
+    let allowances = FileAllowances::new(&run.allow, file.map(PathBuf::as_path));
     let report = FileReport::new(&rules, &lint, is_selected, |rule, kind| {
+        let by_config = allowances.find(rule, kind);
         let line = rules.allowance(rule.rule, kind);
-        line.map(|line| AllowedBy::Comment { line })
+        line.map(|line| AllowedBy::Comment { line }).or(by_config)
     });
     if let Some(page) = page {
         page.add(&rules, &report, reporter)?;

@@ -37,6 +37,8 @@ pub(super) struct FileReport {
     removable: usize,
     /// Findings that a comment in the file allows. They are not listed.
     allowed: usize,
+    /// Findings that a configuration file allows. They are not listed.
+    allowed_by_config: usize,
     /// Statements with conditions that are not modelled. They are not called dead.
     with_conditions: usize,
     pub(super) findings: Vec<FindingRow>,
@@ -99,6 +101,8 @@ impl FileReport {
             }
         });
         let findings: Vec<FindingRow> = findings.collect();
+        let by_config = |allowed: &&AllowedRow| matches!(allowed.by, AllowedBy::Config { .. });
+        let allowed_by_config = allowed_rows.iter().filter(by_config).count();
         let count = |kind| findings.iter().filter(|row| row.finding == kind).count();
         let removable = findings.iter().filter(|row| row.removable == Some(true));
         FileReport {
@@ -109,7 +113,8 @@ impl FileReport {
             with_conditions: rules.statements_with_conditions(),
             redundant: count(Kind::Redundant),
             removable: removable.count(),
-            allowed: allowed_rows.len(),
+            allowed: allowed_rows.len() - allowed_by_config,
+            allowed_by_config,
             allowed_rows,
             undecided: lint.unknown().iter().map(row).collect(),
             findings,
@@ -173,6 +178,10 @@ impl FileReport {
         }
         if self.allowed > 0 {
             counts.push(format!("{} allowed by comments", self.allowed));
+        }
+        if self.allowed_by_config > 0 {
+            let count = self.allowed_by_config;
+            counts.push(format!("{count} allowed by the configuration"));
         }
         if self.with_conditions > 0 {
             let conditions = "with a condition that is not modelled";
