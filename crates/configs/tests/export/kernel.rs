@@ -1,5 +1,7 @@
 //! What is written is loaded into the kernel, printed by its tools, and decides alike.
 
+#![allow(clippy::print_stderr)] // Names the programs that are missing.
+
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -20,7 +22,7 @@ fn in_namespace(programs: &[&str], command: &str, input: &str) -> Option<String>
         command.is_ok_and(|output| output.status.success())
     };
     if !programs.iter().all(can_run) {
-        println!("SKIPPED: {} in a network namespace", programs.join(", "));
+        eprintln!("SKIPPED: {} in a network namespace", programs.join(", "));
         return None;
     }
     let mut child = Command::new("unshare")
