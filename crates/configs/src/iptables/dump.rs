@@ -20,7 +20,7 @@ const IPSET_COMMANDS: [&str; 11] = [
 ];
 
 /// Commands of iptables that change a chain in another way than by adding a rule at its end.
-const OTHER_COMMANDS: [&str; 10] = ["-I", "-D", "-R", "-N", "-P", "-F", "-X", "-Z", "-E", "-C"];
+const OTHER_COMMANDS: [&str; 9] = ["-I", "-D", "-R", "-P", "-F", "-X", "-Z", "-E", "-C"];
 
 /// A line with its number.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ pub(super) struct Table<'t> {
     /// The line that starts the table.
     pub(super) line: Line<'t>,
     pub(super) family: Families,
-    /// The lines that start with `:`.
+    /// The lines that start with `:` or `-N`.
     pub(super) chains: Vec<Line<'t>>,
     pub(super) rules: Vec<Line<'t>>,
     /// The IP version in the comment before the table.
@@ -121,12 +121,13 @@ impl<'t> Scanner<'t> {
                     }
                 }
             }
+            Some("-N" | "--new-chain") => table.chains.push(line),
             _ if statement.starts_with(':') => table.chains.push(line),
             Some(command) if OTHER_COMMANDS.contains(&command) => {
                 return Err(Fault::unsupported(
                     command,
                     format!("the command {}", quoted(command)),
-                    "`:CHAIN POLICY` and `-A CHAIN ...`, as iptables-save prints",
+                    "`:CHAIN POLICY`, `-N CHAIN` and `-A CHAIN ...`",
                 ));
             }
             _ => {

@@ -74,16 +74,23 @@ impl<'t> TableReader<'_, '_, 't> {
         }
     }
 
-    /// Reads `:CHAIN POLICY [PACKETS:BYTES]`.
+    /// Reads `:CHAIN POLICY [PACKETS:BYTES]` or `-N CHAIN`.
     fn declare(&mut self, line: Line<'t>) -> Result<(), Fault<'t>> {
-        let declaration = line.text.trim_ascii().trim_start_matches(':');
+        let text = line.text.trim_ascii();
+        let (declaration, is_command) = match text.strip_prefix(':') {
+            Some(declaration) => (declaration, false),
+            None => (text.trim_start_matches(|c: char| !c.is_whitespace()), true),
+        };
         let mut parts = declaration.split_ascii_whitespace();
         let name = parts
             .next()
             .ok_or_else(|| Fault::missing(line.text, "the name of a chain"))?;
-        let policy = parts
-            .next()
-            .ok_or_else(|| Fault::missing(line.text, "ACCEPT, DROP or `-`"))?;
+        let policy = match is_command {
+            true => "-",
+            false => parts
+                .next()
+                .ok_or_else(|| Fault::missing(line.text, "ACCEPT, DROP or `-`"))?,
+        };
         let hits = parts.next().map(counters).transpose()?;
         if let Some(part) = parts.next() {
             return Err(Fault::new(part, quoted(part), "the end of the line"));

@@ -225,3 +225,14 @@ fn comments_about_missing_tables_are_noted() {
                 *filter\n:INPUT ACCEPT [0:0]\nCOMMIT\n";
     assert_eq!(firewall(text).config.notes.len(), 2);
 }
+
+#[test]
+fn a_command_makes_a_chain() {
+    let text = "*filter\n:INPUT DROP [0:0]\n-N WEB\n-A WEB -s 10.0.0.0/8 -j ACCEPT\n\
+                -A INPUT -j WEB\nCOMMIT\n";
+    let firewall = firewall(text);
+    let header = "src=10.1.1.1 dst=1.2.3.4 list=INPUT";
+    assert_eq!(firewall.action(header), "permit");
+    let header = "src=11.1.1.1 dst=1.2.3.4 list=INPUT";
+    assert_eq!(firewall.action(header), "deny");
+}
