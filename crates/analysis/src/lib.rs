@@ -1,7 +1,8 @@
 //! Exact analysis of rule sets.
 //!
 //! [`lint()`] finds rules that can never win, and rules whose removal changes nothing.
-//! [`diff()`] finds the headers that two policies decide differently.
+//! [`diff()`] finds the headers that two policies decide differently, and [`outside()`] those
+//! with an action in one policy only.
 //! [`query()`] lists the rules that decide the headers of a box. The answers are proofs, not
 //! samples: a rule is only called dead if no header exists that it wins. Work is limited by a number of steps. A question that is not answered within the
 //! limit has the answer *unknown*.
@@ -22,7 +23,10 @@ mod part;
 mod query;
 mod space;
 
-pub use diff::{Diff, DiffSettings, Difference, Undecided, diff};
+pub use diff::{Diff, DiffSettings, Difference, Undecided, diff, outside};
 pub use error::AnalysisError;
-pub use lint::{Finding, Lint, LintSettings, Statements, lint, lint_statements};
+pub use lint::{
+    Conflict, Finding, Lint, LintSettings, RuleFindings, Statements, lint, lint_some,
+    lint_statements,
+};
 pub use query::{Answer, Query, QuerySettings, query};

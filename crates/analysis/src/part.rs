@@ -154,6 +154,17 @@ impl<'a> AnalysedPart<'a> {
     }
 }
 
+/// Returns the rules that match a header that another rule matches.
+pub(crate) fn overlapping(rules: &RuleSet, other: &RuleRef<'_>) -> RuleSet {
+    let mut overlapping = RuleSet::new(rules.schema());
+    for rule in rules.iter().filter(|rule| rule.overlaps(other)) {
+        overlapping
+            .push(rule)
+            .expect("rules of the schema with unique ids");
+    }
+    overlapping
+}
+
 /// The length of a list of boxes above which a query of the index is faster than a comparison
 /// with every box of the list.
 pub(crate) const LONG_LIST: usize = 1000;

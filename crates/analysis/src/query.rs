@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use classyard::policy::PartId;
-use classyard::{BuildError, Policy, Progress, RuleId, RuleRef, RuleSet};
+use classyard::{BuildError, Policy, Progress, RuleId};
 
 use crate::cover::{CoverSearch, Steps, common};
 use crate::error::AnalysisError;
-use crate::part::AnalysedPart;
+use crate::part::{AnalysedPart, overlapping};
 
 /// The settings of [`query()`].
 #[derive(Clone, Copy, Debug)]
@@ -128,17 +128,6 @@ pub fn query(
     Ok(result)
 }
 
-/// Returns the rules that match a header that another rule matches.
-fn overlapping(rules: &RuleSet, other: &RuleRef<'_>) -> RuleSet {
-    let mut overlapping = RuleSet::new(rules.schema());
-    for rule in rules.iter().filter(|rule| rule.overlaps(other)) {
-        overlapping
-            .push(rule)
-            .expect("rules of the schema with unique ids");
-    }
-    overlapping
-}
-
 /// The place that stands for headers that no rule matches: behind all rules.
 const NO_RULE: u32 = u32::MAX;
 
@@ -158,6 +147,12 @@ struct Examination<'a> {
 impl Examination<'_> {
     fn run(&mut self, steps: &mut Steps, progress: &mut dyn Progress) -> Result<(), BuildError> {
         let boxes = self.part.boxes();
+        if !boxes.is_exact(self.place) {
+            // Its box has more headers than the selection.
+            self.undecided.extend(self.part.places(0));
+            self.undecided.insert(NO_RULE);
+            return Ok(());
+        }
         let selected = boxes.of(self.place);
         let shares = selected
             .clone()

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use classyard::NoProgress;
 use classyard::prelude::*;
-use classyard_analysis::{Finding, LintSettings, Statements, lint_statements};
+use classyard_analysis::{Finding, LintSettings, Statements, lint_some, lint_statements};
 use classyard_conformance::random::{Dice, SeededDice};
 
 mod small;
@@ -89,6 +89,9 @@ fn findings_about_statements_are_those_of_every_header() {
                 .filter(|finding| finding.rule() == first);
             counts[0] += 1;
             for finding in findings {
+                check_needed_statements(&truth, &statement, finding, |rule| {
+                    statement_of_rule[policy.position(rule).unwrap()]
+                });
                 removed.extend(check(&truth, &statement, finding, &mut counts));
             }
             check_that_all_is_found(&truth, &statement, lint.findings());
@@ -96,6 +99,37 @@ fn findings_about_statements_are_those_of_every_header() {
         assert!(truth.can_remove(&removed), "{policy:?} {removed:?}");
     }
     assert!(counts.iter().all(|&count| count > 50), "{counts:?}");
+}
+
+/// Checks that no statement among the blockers of a finding can be left out, with all rules of
+/// the others.
+fn check_needed_statements(
+    truth: &Truth<'_>,
+    statement: &[RuleId],
+    finding: &Finding,
+    statement_of: impl Fn(RuleId) -> u32,
+) {
+    let Finding::Dead {
+        blockers,
+        all_needed: true,
+        ..
+    } = finding
+    else {
+        return;
+    };
+    let numbers: BTreeSet<u32> = blockers.iter().map(|&rule| statement_of(rule)).collect();
+    for skipped in &numbers {
+        let is_left = |rule: &RuleId| {
+            let number = statement_of(*rule);
+            number != *skipped && numbers.contains(&number)
+        };
+        let others = truth.rules.iter().map(|rule| rule.id());
+        let others: Vec<RuleId> = others.filter(is_left).collect();
+        assert!(
+            !truth.covers(statement, &[&others]),
+            "{finding:?} {skipped}"
+        );
+    }
 }
 
 /// Checks a finding. Returns the rules that can be removed, together with the rules of other findings.
@@ -165,4 +199,38 @@ fn check_that_all_is_found(truth: &Truth<'_>, statement: &[RuleId], findings: &[
     } else if is_redundant && has_one_action {
         assert!(own.any(|finding| matches!(finding, Finding::Redundant { .. })));
     }
+}
+
+#[test]
+fn findings_about_some_rules_are_those_about_all() {
+    let mut dice = SeededDice::new(6);
+    let mut count = 0;
+    for round in 0..400 {
+        let policy = small_policy(&small_schema(&mut dice), &mut dice);
+        let number = |_| u32::try_from(dice.below(policy.len())).unwrap();
+        let statement_of_rule: Vec<u32> = policy.ids().iter().map(number).collect();
+        let statements = match round % 2 {
+            0 => Statements::of_one_rule(&policy),
+            _ => Statements::new(&policy, &statement_of_rule),
+        };
+        let settings = LintSettings::default();
+        let all = lint_statements(&policy, &statements, &settings, &mut NoProgress).unwrap();
+        for &rule in policy.ids() {
+            let some = lint_some(&policy, &statements, &[rule], &settings, &mut NoProgress);
+            let some = some.unwrap();
+            assert_eq!(some.unknown, []);
+            // A rule is the first of its statement, or has no finding.
+            let kinds = |findings: &[Finding]| {
+                let own = findings.iter().filter(|finding| finding.rule() == rule);
+                own.map(std::mem::discriminant).collect::<Vec<_>>()
+            };
+            assert_eq!(
+                kinds(&some.findings),
+                kinds(all.findings()),
+                "{policy:?} {rule}"
+            );
+            count += some.findings.len();
+        }
+    }
+    assert!(count > 500, "{count}");
 }

@@ -21,7 +21,11 @@ use crate::cover::{Cover, CoverSearch, Steps, common};
 use crate::error::AnalysisError;
 use crate::part::{AnalysedPart, Candidates, LONG_LIST, is_union_trial};
 
+mod one_way;
 mod pairs;
+
+use one_way::Scope;
+pub use one_way::outside;
 
 /// The settings of [`diff()`].
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +63,8 @@ pub struct Difference {
     pub second: Option<RuleId>,
     /// An example: a value for each field.
     pub header: Vec<u128>,
-    /// The number of these headers divided by the number of all headers of the part.
+    /// The number of these headers divided by the number of all headers of the part, or by the
+    /// number of selected headers in [`outside()`].
     pub share: f64,
     /// True if the search for more of these headers reached its limit, so that `share` is
     /// too small.
@@ -166,38 +171,35 @@ pub fn diff(
     settings: &DiffSettings,
     progress: &mut dyn Progress,
 ) -> Result<Diff, AnalysisError> {
-    if !first.schemas().eq(second.schemas()) {
-        let names = |policy: &Policy| {
-            let names: Vec<&str> = policy.schemas().map(|schema| schema.name()).collect();
-            names.join(", ")
-        };
-        return Err(AnalysisError::Schemas {
-            first: names(first),
-            second: names(second),
-        });
-    }
     let mut result = Diff::default();
     let mut steps = Steps::new(settings.max_steps);
+    check_schemas(first, second)?;
     for part_id in first.part_ids() {
         let policies = [first, second];
         let part = AnalysedPart::new(&policies.map(|policy| policy.part(part_id)))?;
         let actions = common_actions(policies, &part);
-        let pairs = pairs::pair(&part, |a, b| actions[a as usize] == actions[b as usize]);
-        let mut comparison = Comparison {
-            part_id,
-            part: &part,
-            actions,
-            pairs,
-            covers: vec![SingleCover::Searches(0); part.boxes().len()],
-            search: CoverSearch::default(),
-            found: BTreeMap::new(),
-        };
+        let scope = Scope::default();
+        let mut comparison = Comparison::new(part_id, &part, actions, &scope);
         comparison.compare(settings, &mut steps, &mut result, progress)?;
         if result.is_cut {
             break;
         }
     }
     Ok(result)
+}
+
+fn check_schemas(first: &Policy, second: &Policy) -> Result<(), AnalysisError> {
+    if first.schemas().eq(second.schemas()) {
+        return Ok(());
+    }
+    let names = |policy: &Policy| {
+        let names: Vec<&str> = policy.schemas().map(|schema| schema.name()).collect();
+        names.join(", ")
+    };
+    Err(AnalysisError::Schemas {
+        first: names(first),
+        second: names(second),
+    })
 }
 
 /// Returns for each place a number of its action. Equal names have equal numbers.
@@ -249,6 +251,7 @@ type Winners = [Option<u32>; 2];
 struct Comparison<'a> {
     part_id: PartId,
     part: &'a AnalysedPart<'a>,
+    scope: &'a Scope,
     /// By place.
     actions: Vec<u32>,
     /// By place: the equal rule of the other list.
@@ -260,7 +263,27 @@ struct Comparison<'a> {
     found: BTreeMap<Winners, Difference>,
 }
 
-impl Comparison<'_> {
+impl<'a> Comparison<'a> {
+    /// `actions` has a number of the action at each place of both lists.
+    fn new(
+        part_id: PartId,
+        part: &'a AnalysedPart<'a>,
+        actions: Vec<u32>,
+        scope: &'a Scope,
+    ) -> Comparison<'a> {
+        let pairs = pairs::pair(part, |a, b| actions[a as usize] == actions[b as usize]);
+        Comparison {
+            part_id,
+            part,
+            scope,
+            actions,
+            pairs,
+            covers: vec![SingleCover::Searches(0); part.boxes().len()],
+            search: CoverSearch::default(),
+            found: BTreeMap::new(),
+        }
+    }
+
     fn compare(
         &mut self,
         settings: &DiffSettings,
@@ -271,6 +294,7 @@ impl Comparison<'_> {
         for list in 0..2 {
             let list_places = self.part.places(list);
             let unpaired = list_places.filter(|&place| self.pairs[place as usize].is_none());
+            let unpaired = unpaired.filter(|&place| self.is_in_scope(list, place));
             let unpaired: Vec<u32> = unpaired.collect();
             result.unpaired[list] += unpaired.len();
             for (done, &place) in unpaired.iter().enumerate() {
@@ -309,8 +333,8 @@ impl Comparison<'_> {
         let better_places = part.places(list).start..place;
         let other_boxes = part.boxes_at(part.places(1 - list));
         let mut complete = true;
-        for number in boxes.of(place) {
-            let bounds = boxes.bounds(number);
+        for bounds in self.scope.boxes_within(part, place) {
+            let bounds = &*bounds;
             let other_places = part.places(1 - list);
             if boxes.has_inexact(better_places.clone(), bounds)
                 || boxes.has_inexact(other_places, bounds)
@@ -323,7 +347,7 @@ impl Comparison<'_> {
                 continue;
             }
             let others = part.until_cover(bounds, other_boxes.clone(), |_| true);
-            complete &= self.examine_box(list, number, &better.boxes, &others, steps);
+            complete &= self.examine_box(list, place, bounds, &better.boxes, &others, steps);
         }
         complete
     }
@@ -333,14 +357,13 @@ impl Comparison<'_> {
     fn examine_box(
         &mut self,
         list: usize,
-        number: u32,
+        own_place: u32,
+        bounds: &[u32],
         better: &[u32],
         others: &Candidates,
         steps: &mut Steps,
     ) -> bool {
         let boxes = self.part.boxes();
-        let own_place = boxes.owner(number);
-        let bounds = boxes.bounds(number);
         let mut earlier = better.to_vec();
         let mut complete = steps.take(others.boxes.len());
         for &other in &others.boxes {
@@ -357,10 +380,18 @@ impl Comparison<'_> {
                 }
             }
         }
-        if !others.one_covers {
+        // Without a rule in the first list, no header has the action in question.
+        if !others.one_covers && (list == 0 || self.scope.action.is_none()) {
             complete &= self.add(list, own_place, None, bounds, &earlier, steps);
         }
         complete
+    }
+
+    /// True if a rule can decide a header that is examined.
+    fn is_in_scope(&self, list: usize, place: u32) -> bool {
+        let is_same = |action| action == self.actions[place as usize];
+        let action = self.scope.action;
+        action.is_none_or(|action| is_same(action) == (list == 0))
     }
 
     /// True if a better rule than `place`, of the same list, is known to contain a box of the
@@ -387,7 +418,8 @@ impl Comparison<'_> {
     /// True if headers that `place` decides in its list and `other` in the other list have
     /// different actions and are not found elsewhere.
     fn may_differ(&self, list: usize, place: u32, other: u32) -> bool {
-        if self.actions[place as usize] == self.actions[other as usize] {
+        let is_same_action = self.actions[place as usize] == self.actions[other as usize];
+        if is_same_action || !self.is_in_scope(1 - list, other) {
             return false;
         }
         match self.pairs[other as usize] {
@@ -433,7 +465,7 @@ impl Comparison<'_> {
             winners.reverse();
         }
         let (part_id, found) = (self.part_id, &mut self.found);
-        let space = part.space();
+        let (space, whole) = (part.space(), self.scope.share);
         let complete = self
             .search
             .examine(part.boxes(), target, candidates, steps, |piece| {
@@ -445,7 +477,7 @@ impl Comparison<'_> {
                     share: 0.0,
                     more: false,
                 });
-                difference.share += space.share(piece);
+                difference.share += space.share(piece) / whole;
                 space.prefer(&mut difference.header, piece);
                 true
             });

@@ -6,7 +6,9 @@
 //! ([`CoverSearch`]).
 
 use classyard::classifier::BATCH;
-use classyard::{BuildError, Classifier, EngineSpec, KeyVec, Limits, Progress, Scratch, Winner};
+use classyard::{
+    BuildError, Classifier, EngineSpec, KeyVec, Limits, Progress, RuleId, Scratch, Winner,
+};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -16,8 +18,18 @@ use crate::part::AnalysedPart;
 /// The number of random headers of each rule.
 const HEADERS_PER_RULE: usize = 8;
 
-/// The engine that looks up headers.
-const ENGINE: &str = "forest";
+/// The number of rules up to which an engine is used that is built faster and looks up
+/// headers more slowly. Measured: bench/records/analysis.md, "Looking up witnesses".
+const SMALL_LIST_RULES: usize = 20_000;
+
+/// Returns the engine that looks up headers.
+fn engine(rules: usize) -> EngineSpec {
+    let name = match rules {
+        0..=SMALL_LIST_RULES => "tuplemerge",
+        _ => "forest",
+    };
+    EngineSpec::parse(name).expect("a registered engine")
+}
 
 /// The state of a rule in one part.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,15 +60,16 @@ pub(super) struct Lives {
     pub(super) witnesses: KeyVec,
 }
 
-/// Decides for each rule of a part if it is dead.
+/// Decides if rules of a part are dead. `is_examined` selects the rules.
 pub(super) fn find(
     part: &AnalysedPart<'_>,
+    is_examined: impl Fn(RuleId) -> bool,
     steps_per_rule: u64,
     all_steps: &mut Steps,
     progress: &mut dyn Progress,
 ) -> Result<Lives, BuildError> {
-    let spec = EngineSpec::parse(ENGINE).expect("a registered engine");
-    let engine = spec.build(part.list(0), &Limits::default(), progress)?;
+    let rules = part.list(0);
+    let engine = engine(rules.len()).build(rules, &Limits::default(), progress)?;
     let mut finder = Finder {
         part,
         engine: engine.as_ref(),
@@ -64,8 +77,10 @@ pub(super) fn find(
         witnesses: KeyVec::new(part.list(0).schema()),
         search: CoverSearch::default(),
     };
-    let total = part.places(0).len();
-    let undecided = finder.look_up_headers(progress)?;
+    let mut examined: Vec<u32> = part.places(0).collect();
+    examined.retain(|&place| is_examined(part.rule(place).id()));
+    let total = examined.len();
+    let undecided = finder.look_up_headers(examined, progress)?;
     for (done, &place) in undecided.iter().enumerate() {
         classyard::progress::report(
             progress,
@@ -92,11 +107,14 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// Looks up random headers of each rule. Returns the places of rules that won none of
-    /// them.
-    fn look_up_headers(&mut self, progress: &mut dyn Progress) -> Result<Vec<u32>, BuildError> {
+    /// Looks up random headers of the rules at some places. Returns the places of rules that
+    /// won none of them.
+    fn look_up_headers(
+        &mut self,
+        mut undecided: Vec<u32>,
+        progress: &mut dyn Progress,
+    ) -> Result<Vec<u32>, BuildError> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
-        let mut undecided: Vec<u32> = self.part.places(0).collect();
         for round in 0..HEADERS_PER_RULE {
             classyard::progress::report(
                 progress,

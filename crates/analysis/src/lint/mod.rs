@@ -1,18 +1,31 @@
 //! Findings about the rules of a policy.
 
+use std::collections::HashSet;
+
 use classyard::policy::PartId;
-use classyard::{ActionId, BuildError, Policy, Progress, RuleId};
+use classyard::{ActionId, BuildError, FieldId, FieldMatch, Policy, Progress, RuleId};
 
 use crate::cover::{Cover, CoverSearch, Steps};
 use crate::error::AnalysisError;
 use crate::part::AnalysedPart;
 
+mod correlated;
 mod dead;
+mod equal_priority;
+mod limit;
+mod mergeable;
+mod pairs;
+mod rare_action;
 mod redundant;
+mod some;
 mod statements;
 
 use dead::{Life, Lives};
+use limit::Limit;
+pub use pairs::Conflict;
+use pairs::PairSearch;
 use redundant::{Redundancy, RedundancySearch};
+pub use some::{RuleFindings, lint_some};
 pub use statements::Statements;
 
 /// The settings of [`lint()`].
@@ -28,6 +41,15 @@ pub struct LintSettings {
     pub max_steps: u64,
     /// True to search for redundant rules. It makes no sense for rules without actions.
     pub redundant: bool,
+    /// True to search for rules of equal priority whose order matters. The default is false,
+    /// as for all further kinds.
+    pub equal_priority: bool,
+    /// True to search for correlated rules.
+    pub correlated: bool,
+    /// True to search for rules that can be merged.
+    pub mergeable: bool,
+    /// True to search for misspelled actions.
+    pub rare_action: bool,
 }
 
 impl Default for LintSettings {
@@ -36,6 +58,10 @@ impl Default for LintSettings {
             max_steps_per_rule: 20_000_000,
             max_steps: 2_000_000_000,
             redundant: true,
+            equal_priority: false,
+            correlated: false,
+            mergeable: false,
+            rare_action: false,
         }
     }
 }
@@ -77,6 +103,36 @@ pub enum Finding {
         /// removable. False if another removal needs it.
         removable: bool,
     },
+    /// Rules of equal priority and different actions match headers that no rule of higher
+    /// priority matches. The smaller id decides them here; OpenFlow leaves that undefined.
+    EqualPriority(Conflict),
+    /// Each of two rules with different actions matches headers that the other does not match,
+    /// and the better one decides headers that both match.
+    Correlated(Conflict),
+    /// Two rules of the same action differ in one field, and can be one rule at the place of
+    /// the better one.
+    Mergeable {
+        /// The worse rule.
+        rule: RuleId,
+        /// The better rule.
+        other: RuleId,
+        /// The first part that has the rules.
+        part: PartId,
+        /// The only field with different matches.
+        field: FieldId,
+        /// The match of the field with the values of both rules.
+        merged: FieldMatch,
+    },
+    /// One or two rules of a long policy have an action whose name is close to the name of a
+    /// common action.
+    RareAction {
+        /// The rule.
+        rule: RuleId,
+        /// The name of its action.
+        action: String,
+        /// The name of the common action.
+        similar: String,
+    },
 }
 
 impl Finding {
@@ -86,7 +142,10 @@ impl Finding {
         match self {
             Finding::Dead { rule, .. }
             | Finding::PartlyDead { rule, .. }
-            | Finding::Redundant { rule, .. } => *rule,
+            | Finding::Redundant { rule, .. }
+            | Finding::Mergeable { rule, .. }
+            | Finding::RareAction { rule, .. } => *rule,
+            Finding::EqualPriority(conflict) | Finding::Correlated(conflict) => conflict.rule,
         }
     }
 }
@@ -135,7 +194,8 @@ impl Lint {
     }
 }
 
-/// Searches a policy for rules that are dead or redundant.
+/// Searches a policy for rules that are dead or redundant, and for the other kinds of findings
+/// that the settings select.
 ///
 /// The findings are exact. A rule that cannot be decided within the limits is in
 /// [`Lint::unknown`].
@@ -185,14 +245,29 @@ pub fn lint_statements(
     settings: &LintSettings,
     progress: &mut dyn Progress,
 ) -> Result<Lint, AnalysisError> {
+    lint_examined(policy, statements, statements, settings, progress)
+}
+
+/// Searches for findings about some of the statements. `all` has the statements of all rules.
+fn lint_examined(
+    policy: &Policy,
+    all: &Statements,
+    statements: &Statements,
+    settings: &LintSettings,
+    progress: &mut dyn Progress,
+) -> Result<Lint, AnalysisError> {
     let parts = policy.parts().iter();
     let parts = parts.map(|rules| AnalysedPart::new(&[rules]));
     let parts: Vec<AnalysedPart<'_>> = parts.collect::<Result<_, _>>()?;
     let mut steps = Steps::new(settings.max_steps);
     let mut lives = Vec::new();
+    let is_whole = statements.rules().len() == policy.len();
+    let selected = (!is_whole).then(|| statements.rules().iter().collect::<HashSet<_>>());
+    let is_examined = |rule: RuleId| selected.as_ref().is_none_or(|rules| rules.contains(&rule));
     for part in &parts {
         lives.push(dead::find(
             part,
+            is_examined,
             settings.max_steps_per_rule,
             &mut steps,
             progress,
@@ -201,6 +276,8 @@ pub fn lint_statements(
     let linter = Linter {
         policy,
         statements,
+        all,
+        statement_of_rule: all.by_position(policy),
         places: parts.iter().map(places_by_position).collect(),
         parts: &parts,
         lives: &lives,
@@ -216,11 +293,12 @@ pub fn lint_statements(
     linter.find_dead(&mut lint);
     if settings.redundant {
         linter.find_redundant(&mut lint, progress)?;
-        lint.findings
-            .sort_by_key(|finding| policy.position(finding.rule()));
-        lint.unknown.sort_by_key(|&rule| policy.position(rule));
-        lint.unknown.dedup();
     }
+    linter.find_pairs(&mut lint, progress)?;
+    lint.findings
+        .sort_by_key(|finding| policy.position(finding.rule()));
+    lint.unknown.sort_by_key(|&rule| policy.position(rule));
+    lint.unknown.dedup();
     lint.lives = lives;
     Ok(lint)
 }
@@ -238,7 +316,11 @@ fn places_by_position(part: &AnalysedPart<'_>) -> Vec<u32> {
 /// Combines what is known of the rules of a statement in each of their parts.
 struct Linter<'a> {
     policy: &'a Policy,
+    /// The statements that are examined.
     statements: &'a Statements,
+    /// All statements, and the number of each rule's statement by position.
+    all: &'a Statements,
+    statement_of_rule: Vec<u32>,
     parts: &'a [AnalysedPart<'a>],
     /// By part and position.
     places: Vec<Vec<u32>>,
@@ -314,7 +396,9 @@ impl Linter<'_> {
                 return None;
             }
         }
-        if rules.iter().flat_map(|&rule| self.places(rule)).count() > 1 {
+        let has_several_rules = |&blocker: &RuleId| self.statement_of(blocker).len() > 1;
+        let places = rules.iter().flat_map(|&rule| self.places(rule));
+        if places.count() > 1 || cover.blockers.iter().any(has_several_rules) {
             cover.all_needed = self.reduce(rules, &mut cover.blockers);
         }
         let action = self.action(rules[0]);
@@ -327,21 +411,54 @@ impl Linter<'_> {
         })
     }
 
-    /// Leaves out blockers that the others make unnecessary. Returns false if the search
-    /// reached its limit.
+    /// Returns the rules of the statement of a rule.
+    fn statement_of(&self, rule: RuleId) -> &[RuleId] {
+        let position = self.policy.position(rule).expect("a rule");
+        self.all.rules_of(self.statement_of_rule[position] as usize)
+    }
+
+    /// Leaves out statements that the others make unnecessary, with all their rules, and then
+    /// rules of the statements that are left. Returns false if the search reached its limit.
     fn reduce(&self, rules: &[RuleId], blockers: &mut Vec<RuleId>) -> bool {
-        let mut steps = Steps::new(self.settings.max_steps_per_rule);
-        let mut search = CoverSearch::default();
-        let mut is_complete = true;
-        for index in (0..blockers.len()).rev() {
-            let blocker = blockers.remove(index);
-            let is_covered = self.is_covered(rules, blockers, &mut search, &mut steps);
-            if is_covered != Some(true) {
-                blockers.insert(index, blocker);
+        let mut reduction = Reduction {
+            linter: self,
+            rules,
+            search: CoverSearch::default(),
+            steps: Steps::new(self.settings.max_steps_per_rule),
+            is_complete: true,
+        };
+        let mut statements: Vec<&[RuleId]> = Vec::new();
+        for &blocker in &*blockers {
+            let statement = self.statement_of(blocker);
+            if !statements.iter().any(|other| other[0] == statement[0]) {
+                statements.push(statement);
             }
-            is_complete &= is_covered.is_some();
         }
-        is_complete
+        reduction.leave_out(&mut statements, |statement, all| all.extend(*statement));
+        let is_left = |rule: &RuleId| statements.iter().any(|statement| statement.contains(rule));
+        blockers.retain(is_left);
+        if !reduction.is_covered_by(blockers) {
+            *blockers = self.overlapping(rules, statements.concat());
+        }
+        reduction.leave_out(blockers, |&rule, all| all.push(rule));
+        reduction.is_complete
+    }
+
+    /// Returns the candidates that overlap one of some rules, best first.
+    fn overlapping(&self, rules: &[RuleId], mut candidates: Vec<RuleId>) -> Vec<RuleId> {
+        let forms = |rule: RuleId| self.policy.rule(rule);
+        candidates.retain(|&candidate| {
+            let mut pairs = forms(candidate).flat_map(|candidate| {
+                let rules = rules.iter().flat_map(|&rule| forms(rule));
+                rules.map(move |rule| (candidate, rule))
+            });
+            pairs.any(|((part, candidate), (other, rule))| {
+                part == other && candidate.overlaps(&rule)
+            })
+        });
+        let rank = |&rule: &RuleId| forms(rule).next().map(|(_, rule)| rule.winner().rank());
+        candidates.sort_by_key(rank);
+        candidates
     }
 
     /// True if better rules among `blockers` match everything that some rules match. `None`
@@ -408,6 +525,37 @@ impl Linter<'_> {
             cover.all_needed &= blockers.all_needed && own.is_empty();
         }
         true
+    }
+
+    /// Adds the findings about pairs of rules, and about the names of actions.
+    fn find_pairs(&self, lint: &mut Lint, progress: &mut dyn Progress) -> Result<(), BuildError> {
+        let settings = self.settings;
+        let limit = || Limit::new(settings.max_steps, settings.max_steps_per_rule);
+        let pair_search = || PairSearch::new(self.policy, self.parts, self.statements);
+        if settings.equal_priority {
+            let ties = equal_priority::find(&mut pair_search(), &mut limit(), progress)?;
+            let findings = ties.conflicts.into_iter().map(Finding::EqualPriority);
+            lint.findings.extend(findings);
+            lint.unknown.extend(ties.unknown);
+        }
+        if settings.correlated {
+            let pairs = correlated::find(&mut pair_search(), &mut limit(), progress)?;
+            let findings = pairs.conflicts.into_iter().map(Finding::Correlated);
+            lint.findings.extend(findings);
+            lint.unknown.extend(pairs.unknown);
+        }
+        if settings.mergeable {
+            let (policy, statements) = (self.policy, self.statements);
+            let limit = &mut limit();
+            let merges = mergeable::find(policy, self.parts, statements, limit, progress)?;
+            lint.findings.extend(merges.findings);
+            lint.unknown.extend(merges.unknown);
+        }
+        if settings.rare_action {
+            let misspelled = rare_action::find(self.policy, self.statements);
+            lint.findings.extend(misspelled);
+        }
+        Ok(())
     }
 
     fn find_redundant(
@@ -513,6 +661,39 @@ impl Linter<'_> {
             }
         }
         None
+    }
+}
+
+/// Leaves out what is not needed to cover some rules.
+struct Reduction<'a> {
+    linter: &'a Linter<'a>,
+    /// The covered rules.
+    rules: &'a [RuleId],
+    search: CoverSearch,
+    steps: Steps,
+    /// False if the search reached its limit.
+    is_complete: bool,
+}
+
+impl Reduction<'_> {
+    /// True if some rules are proven to cover the rules.
+    fn is_covered_by(&mut self, blockers: &[RuleId]) -> bool {
+        let (search, steps) = (&mut self.search, &mut self.steps);
+        let is_covered = self.linter.is_covered(self.rules, blockers, search, steps);
+        self.is_complete &= is_covered.is_some();
+        is_covered == Some(true)
+    }
+
+    /// Leaves out items, the last ones first, as long as the rules of the others cover.
+    fn leave_out<T: Copy>(&mut self, items: &mut Vec<T>, add: impl Fn(&T, &mut Vec<RuleId>)) {
+        for index in (0..items.len()).rev() {
+            let item = items.remove(index);
+            let mut blockers = Vec::new();
+            items.iter().for_each(|item| add(item, &mut blockers));
+            if !self.is_covered_by(&blockers) {
+                items.insert(index, item);
+            }
+        }
     }
 }
 

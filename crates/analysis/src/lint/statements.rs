@@ -1,5 +1,7 @@
 //! Statements: rules that are examined together.
 
+use std::collections::BTreeSet;
+
 use classyard::{Policy, RuleId};
 
 /// The statements that the rules of a policy come from.
@@ -52,6 +54,43 @@ impl Statements {
             statements.firsts.push(statements.rules.len());
         }
         statements
+    }
+
+    /// Returns the statements of some rules.
+    pub(super) fn with_any(&self, rules: &BTreeSet<RuleId>) -> Statements {
+        let mut statements = Statements {
+            rules: Vec::new(),
+            firsts: vec![0],
+        };
+        for statement in self.iter() {
+            if statement.iter().any(|rule| rules.contains(rule)) {
+                statements.rules.extend(statement);
+                statements.firsts.push(statements.rules.len());
+            }
+        }
+        statements
+    }
+
+    /// Returns the rules of all statements.
+    pub(super) fn rules(&self) -> &[RuleId] {
+        &self.rules
+    }
+
+    /// Returns the rules of a statement by its number.
+    pub(super) fn rules_of(&self, number: usize) -> &[RuleId] {
+        &self.rules[self.firsts[number]..self.firsts[number + 1]]
+    }
+
+    /// Returns the number of each rule's statement, by position in a policy. The policy has
+    /// some of the rules.
+    pub(super) fn by_position(&self, policy: &Policy) -> Vec<u32> {
+        let mut numbers = vec![0; policy.len()];
+        for (number, statement) in (0..).zip(self.iter()) {
+            for position in statement.iter().filter_map(|&rule| policy.position(rule)) {
+                numbers[position] = number;
+            }
+        }
+        numbers
     }
 
     /// Returns the number of statements.

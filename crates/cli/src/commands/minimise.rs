@@ -144,10 +144,10 @@ fn removable_lines(rules: &LoadedRules, lint: &Lint) -> Vec<(u32, Kind)> {
     let findings = lint.findings().iter();
     let findings = findings.filter(|finding| is_reported(rules, finding));
     let kinds = findings.filter_map(|finding| match finding {
-        Finding::Dead { rule, .. } => Some((*rule, Kind::Dead)),
+        Finding::Dead { rule, .. } => Some((*rule, Kind::DEAD)),
         Finding::Redundant {
             rule, removable, ..
-        } => removable.then_some((*rule, Kind::Redundant)),
+        } => removable.then_some((*rule, Kind::REDUNDANT)),
         _ => None,
     });
     let line = |rule: RuleId| rules.line(rules.policy.position(rule)?);

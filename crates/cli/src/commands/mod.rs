@@ -25,3 +25,4 @@ mod script;
 mod statements;
 pub(crate) mod switch;
 pub(crate) mod trace;
+mod two_files;

@@ -72,3 +72,11 @@ pub(super) fn views(rules: &LoadedRules, ids: &[RuleId]) -> Vec<RuleView> {
         .filter(|&&id| statements.insert(statement_number(rules, id)));
     firsts.filter_map(|&id| RuleView::of(rules, id)).collect()
 }
+
+/// Returns the first rule of each statement, with its position in file order.
+pub(super) fn first_rules(rules: &LoadedRules) -> Vec<(usize, RuleId)> {
+    let mut statements = BTreeSet::new();
+    let ids = rules.policy.ids().iter().copied().enumerate();
+    ids.filter(|&(_, id)| statements.insert(statement_number(rules, id)))
+        .collect()
+}

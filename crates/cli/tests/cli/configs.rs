@@ -60,6 +60,38 @@ fn lint_names_statements_by_line_and_column() {
 }
 
 #[test]
+fn statements_without_packets_are_found() {
+    let folder = Folder::new();
+    let never = IPTABLES.replace(
+        "-A INPUT -i lo",
+        "-A INPUT -s 203.0.113.9/32 -j DROP\n[120:9000] -A INPUT -i lo",
+    );
+    let never = never.replacen("[120:9000]", "[0:0]", 1);
+    let rules = folder.file("fw.save", never);
+    // The statement of line 11 is dead, and the list FORWARD has counted nothing.
+    run(&format!("lint {rules} --select never-hit"))
+        .exits(1)
+        .prints("fw.save:7:7: never hit: it has counted no packet; the statements of INPUT have ")
+        .prints("1 never hit");
+    let default = run(&format!("lint {rules}")).exits(1);
+    assert!(!default.stdout.contains("never hit"), "{}", default.stdout);
+}
+
+#[test]
+fn a_statement_that_covers_alone_is_the_only_one_named() {
+    let folder = Folder::new();
+    let rule = |ports: &str| format!("-A INPUT -p tcp -m multiport --dports {ports} -j ACCEPT\n");
+    let rules = [rule("80,81"), rule("80,443"), rule("80,443")].concat();
+    let save = folder.file(
+        "fw.save",
+        format!("*filter\n:INPUT DROP [0:0]\n{rules}COMMIT\n"),
+    );
+    run(&format!("lint {save} --select dead"))
+        .exits(1)
+        .prints("fw.save:5:1: dead: covered by line 4 (-A INPUT");
+}
+
+#[test]
 fn query_says_which_statement_decides() {
     let folder = Folder::new();
     let rules = folder.file("fw.save", IPTABLES);

@@ -148,3 +148,44 @@ fn bad_headers_are_refused() {
     run("explain --packet 0").exits(2);
     run("explain --line 1").exits(2);
 }
+
+#[test]
+fn findings_about_the_matching_rules_are_shown() {
+    let folder = crate::support::Folder::new();
+    let rules = folder.file(
+        "fw.rules",
+        "schema ipv4-5tuple\n\
+         permit src=10.1.0.0/16\n\
+         permit src=10.0.0.0/8\n\
+         deny src=10.1.2.0/24\n\
+         deny src=10.1.3.0/24  # classyard: allow dead\n\
+         deny src=192.0.2.0/25\n\
+         deny src=192.0.2.0/24\n\
+         permit src=192.0.2.7/32\n",
+    );
+    let explain = |header: &str, format: &str| {
+        let arguments = [
+            "explain", "-r", &rules, "--header", header, "--format", format,
+        ];
+        crate::support::run_with(&arguments, b"").exits(0)
+    };
+    explain("src=10.1.2.3", "table")
+        .prints(
+            "line 2 is redundant: its removal changes no action; line 3 (permit src=10.0.0.0/8)",
+        )
+        .prints("line 4 is dead: covered by line 2 (permit src=10.1.0.0/16); line 2 has another");
+    let report = explain("src=10.1.2.3", "json").json();
+    let found = report["findings"]["found"].as_array().unwrap();
+    let kinds: Vec<_> = found
+        .iter()
+        .map(|row| row["finding"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["redundant", "dead"]);
+    assert_eq!(found[1]["rule"]["line"], 4);
+    assert_eq!(report["findings"]["undecided"].as_array().unwrap().len(), 0);
+    // An allowed finding, and findings about rules that do not match.
+    let other = explain("src=10.1.3.3", "table");
+    assert!(!other.stdout.contains("is dead"), "{}", other.stdout);
+    let clean = explain("src=10.9.9.9", "table");
+    assert!(!clean.stdout.contains("Findings"), "{}", clean.stdout);
+}

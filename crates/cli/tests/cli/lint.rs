@@ -177,3 +177,94 @@ fn findings_are_written_for_other_tools() {
         .prints("tests=\"1\" failures=\"0\"")
         .prints("name=\"no findings\"");
 }
+
+/// Flows of equal priority that match the same packets, and a pair with a better flow.
+const FLOWS: &str = "\
+    priority=20,tcp,tp_dst=22,actions=drop\n\
+    priority=10,tcp,nw_dst=192.0.2.0/24,actions=output:1\n\
+    priority=10,tcp,tp_dst=80,actions=output:2\n\
+    priority=10,udp,actions=output:2\n";
+
+#[test]
+fn equal_priorities_are_found() {
+    let folder = Folder::new();
+    let flows = folder.file("br0.flows", FLOWS);
+    run(&format!("lint {flows} --select equal-priority"))
+        .exits(1)
+        .prints("br0.flows:3: equal priority: line 2 (")
+        .prints(
+            "has its priority 10 and another action; OpenFlow leaves open which of them decides",
+        )
+        .prints(", here the smaller id does: eth_type=0x800 dst=192.0.2.0 proto=tcp dport=80\n")
+        .prints("1 equal priority");
+    let report = run(&format!("lint {flows} --format json")).json();
+    let file = &report["files"][0];
+    assert_eq!(file["counts"]["equal-priority"], 1);
+    let findings = file["findings"].as_array().unwrap();
+    let is_tie = |row: &&serde_json::Value| row["finding"] == "equal-priority";
+    let row = findings.iter().find(is_tie).unwrap();
+    assert_eq!(row["by"][0]["line"], 2);
+    assert_eq!(row["more"], false);
+    assert_eq!(row["header"]["dport"], "80");
+}
+
+#[test]
+fn pairs_of_rules_are_found_on_request() {
+    let folder = Folder::new();
+    let rules = folder.file(
+        "fw.rules",
+        "schema ipv4-5tuple\n\
+         permit src=10.0.0.0/9 dport=80\n\
+         permit src=10.128.0.0/9 dport=80\n\
+         deny src=10.1.0.0/16\n\
+         permit dport=81\n",
+    );
+    let default = run(&format!("lint {rules}")).exits(0);
+    default.prints("4 rules, 0 dead, 0 redundant\n");
+    run(&format!("lint {rules} --select mergeable,correlated"))
+        .exits(1)
+        .prints(
+            "fw.rules:3: mergeable: can be one rule with line 2 (permit src=10.0.0.0/9 dport=80)",
+        )
+        .prints(", with src=10.0.0.0/8")
+        .prints("fw.rules:4: correlated: line 2 (permit src=10.0.0.0/9 dport=80) decides some of")
+        .prints("its packets with another action: src=10.1.0.0 dport=80\n")
+        .prints("fw.rules:5: correlated: line 4 (deny src=10.1.0.0/16) decides")
+        .prints("1 mergeable, 2 correlated");
+    run(&format!("lint {rules} --select all --ignore correlated"))
+        .exits(1)
+        .prints("0 redundant, 1 mergeable\n");
+    let allowed = folder.file(
+        "allowed.rules",
+        "schema ipv4-5tuple\n\
+         permit dport=80\n\
+         permit dport=81  # classyard: allow mergeable\n",
+    );
+    run(&format!("lint {allowed} --select all"))
+        .exits(0)
+        .prints("1 allowed by comments");
+    let log = run(&format!("lint {rules} --select mergeable --format sarif")).exits(1);
+    let result = &log.json()["runs"][0]["results"][0];
+    assert_eq!(result["ruleId"], "mergeable");
+    run(&format!("lint {rules} --select mergeable --format junit"))
+        .exits(1)
+        .prints("name=\"line 3: mergeable\"");
+    run(&format!("lint {rules} --select meargeable"))
+        .exits(2)
+        .complains("mergeable");
+}
+
+#[test]
+fn misspelled_actions_are_found() {
+    let folder = Folder::new();
+    let mut text = "schema ipv4-5tuple\nactions permit premit\n".to_owned();
+    for port in 0..120 {
+        let action = if port == 70 { "premit" } else { "permit" };
+        text += &format!("{action} dport={port}\n");
+    }
+    let rules = folder.file("fw.rules", text);
+    run(&format!("lint {rules}"))
+        .exits(1)
+        .prints("fw.rules:73: rare action: few rules have the action `premit`; is `permit` meant?")
+        .prints("1 rare action");
+}

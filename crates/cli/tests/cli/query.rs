@@ -1,6 +1,6 @@
 //! `classyard query`.
 
-use crate::support::Folder;
+use crate::support::{Folder, run, run_with};
 
 const RULES: &str = "schema ipv4-5tuple\n\
     deny src=10.0.0.0/9\n\
@@ -75,6 +75,121 @@ fn an_exhausted_limit_leaves_rules_undecided() {
     run_query(&stripes, "dport=80", &["--steps", "10"])
         .exits(1)
         .prints("undecided");
+}
+
+const PERMITTED: &str = "schema ipv4-5tuple\n\
+    permit dst=192.0.2.0/24 dport=80\n\
+    permit dst=192.0.2.0/24 dport=443-449\n\
+    deny\n";
+
+const ALLOWED: &str = "schema ipv4-5tuple\n\
+    permit dport=80-89\n\
+    permit dport=443\n\
+    deny\n";
+
+#[test]
+fn packets_outside_of_another_policy_are_listed() {
+    let folder = Folder::new();
+    let rules = folder.file("fw.rules", PERMITTED);
+    let allowed = folder.file("allowed.rules", ALLOWED);
+    run(&format!("query {rules} --within {allowed}"))
+        .exits(1)
+        .prints("fw.rules:3: outside: src=0.0.0.0 dst=192.0.2.0 sport=0 dport=444 proto=hopopt (")
+        .prints("    permit dst=192.0.2.0/24 dport=443-449")
+        .prints("allowed.rules:4: deny any")
+        .prints("3 rules; 1 of them has packets with the action permit outside of ");
+    let report = run(&format!("query {rules} --within {allowed} --format json"));
+    let report = report.exits(1).json();
+    assert_eq!(report["is_within"], false);
+    let outside = report["outside"].as_array().unwrap();
+    let [row] = &outside[..] else {
+        panic!("{outside:?}")
+    };
+    assert_eq!(row["rule"]["line"], 3);
+    assert_eq!(row["other_rule"]["line"], 4);
+    assert_eq!(row["header"]["dport"], "444");
+    let expected = 6.0 / 65536.0 / f64::from(1 << 24);
+    assert!((row["share"].as_f64().unwrap() - expected).abs() < expected / 1e6);
+    let rows = run(&format!("query {rules} --within {allowed} --format csv")).exits(1);
+    assert_eq!(rows.csv()[1][..2], ["3", "1"]);
+    // Allowed packets need not be permitted.
+    run(&format!("query {rules} --within {rules}")).exits(0);
+    let narrow = folder.file("narrow.rules", "schema ipv4-5tuple\npermit dport=443\n");
+    run(&format!("query {narrow} --within {allowed}"))
+        .exits(0)
+        .prints("1 rule; no packets with the action permit are outside of ");
+}
+
+#[test]
+fn a_match_restricts_what_must_be_within() {
+    let folder = Folder::new();
+    let rules = folder.file("fw.rules", PERMITTED);
+    let allowed = folder.file("allowed.rules", ALLOWED);
+    let within = ["--within", &allowed];
+    run_query(&rules, "dport=0-443", &within).exits(0);
+    run_query(&rules, "dport=440-447", &within)
+        .exits(1)
+        .prints("outside: src=0.0.0.0 dst=192.0.2.0 sport=0 dport=444")
+        .prints("of the match)")
+        .prints("packets of \"dport=440-447\" with the action permit outside of");
+}
+
+#[test]
+fn another_action_can_be_asked_for() {
+    let folder = Folder::new();
+    let rules = folder.file("fw.rules", PERMITTED);
+    let allowed = folder.file("allowed.rules", ALLOWED);
+    run(&format!("query {rules} --within {allowed} --action deny"))
+        .exits(1)
+        .prints("fw.rules:4: outside");
+    run(&format!("query {rules} --within {allowed} --action allow"))
+        .exits(2)
+        .complains("no rule of")
+        .complains("its actions are `deny`, `permit`");
+    let other = folder.file(
+        "other.rules",
+        "schema ipv4-5tuple\nactions premit\npremit\n",
+    );
+    run(&format!("query {rules} --within {other}"))
+        .exits(1)
+        .complains("has the action `permit`, so it allows nothing; did you mean `premit`?");
+    run(&format!("query --within {allowed}")).exits(2);
+    let wide = folder.file("wide.rules", "schema ipv6-5tuple\npermit\n");
+    run(&format!("query {rules} --within {wide}"))
+        .exits(2)
+        .complains("--schema dual-5tuple");
+}
+
+#[test]
+fn configurations_are_compared_by_list() {
+    let folder = Folder::new();
+    let cisco = "ip access-list extended OUTSIDE_IN\n \
+        permit tcp any host 192.0.2.10 eq 443\n \
+        permit tcp any host 192.0.2.10 eq 8443\n";
+    let asa = folder.file("router.cfg", cisco);
+    let save = "*filter\n:INPUT DROP [0:0]\n:FORWARD DROP [0:0]\n\
+        -A FORWARD -d 192.0.2.0/24 -p tcp -m tcp --dport 443 -j ACCEPT\nCOMMIT\n";
+    let allowed = folder.file("fw.save", save);
+    run(&format!(
+        "query {asa} --list OUTSIDE_IN --within {allowed} --second-list FORWARD"
+    ))
+    .exits(1)
+    // A Cisco entry with ports has the later fragments of such packets, too.
+    .prints("router.cfg:2:2: outside: src=0.0.0.0 dst=192.0.2.10 sport=0 dport=0 proto=tcp frag")
+    .prints("router.cfg:3:2: outside: src=0.0.0.0 dst=192.0.2.10 sport=0 dport=8443 proto=tcp\n")
+    .prints("fw.save:3:1: :FORWARD DROP [0:0] (default)")
+    .prints("2 of them have packets with the action permit outside of");
+    let narrow = folder.file("narrow.cfg", cisco.replace("eq 8443", "eq 443"));
+    let mut words = vec![
+        "query",
+        &narrow,
+        "--within",
+        &allowed,
+        "-m",
+        "proto=tcp fragment=whole",
+    ];
+    words.extend(["--list", "OUTSIDE_IN", "--second-list", "FORWARD"]);
+    run_with(&words, b"").exits(0);
 }
 
 fn run_query(rules: &str, asked: &str, flags: &[&str]) -> crate::support::Run {

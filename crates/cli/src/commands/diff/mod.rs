@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
-use classyard_analysis::{AnalysisError, DiffSettings, diff};
+use classyard_analysis::diff;
 use classyard_configs::with_possible_headers;
 use classyard_report::failure::Failure;
 use classyard_report::input::count;
-use classyard_report::input::files::only_one_from_stdin;
-use classyard_report::input::rules::{RulesArgs, load_both};
+use classyard_report::input::rules::RulesArgs;
 use classyard_report::output::OutputArgs;
 use classyard_report::reporter::Reporter;
 
@@ -16,6 +15,7 @@ mod report;
 use report::DiffReport;
 
 use crate::commands::analysis_failure::failure;
+use crate::commands::two_files;
 
 /// Compare two policies: packets with another action, and the rules that decide them
 ///
@@ -72,20 +72,10 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
-    let (first, second) = (args.first.as_path(), args.second.as_path());
-    only_one_from_stdin(&[
-        ("the first rules", Some(first)),
-        ("the second rules", Some(second)),
-    ])?;
-    let second_reading = RulesArgs {
-        list: args.second_list.clone().or(args.reading.list.clone()),
-        ..args.reading.clone()
-    };
-    let readings = [&args.reading, &second_reading];
-    let [first, second] = load_both(readings, [first, second], reporter)?;
-    let mut settings = DiffSettings::default();
-    settings.max_steps_per_rule = args.steps as u64;
-    settings.max_steps = settings.max_steps_per_rule.saturating_mul(100);
+    let files = [args.first.as_path(), args.second.as_path()];
+    let second_list = args.second_list.as_ref();
+    let [first, second] = two_files::load(&args.reading, second_list, files, reporter)?;
+    let mut settings = two_files::settings(args.steps);
     settings.max_differences = if args.equivalent {
         1
     } else {
@@ -95,11 +85,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let [of_first, of_second] = [&first, &second].map(|rules| with_possible_headers(&rules.policy));
     let diff = diff(&of_first, &of_second, &settings, &mut progress);
     drop(progress);
-    let diff = diff.map_err(|error| match error {
-        AnalysisError::Schemas { .. } => failure(error)
-            .with_help("`--schema dual-5tuple` reads IPv4 and IPv6 rules as one policy"),
-        error => failure(error),
-    })?;
+    let diff = diff.map_err(failure)?;
     args.output
         .report(&DiffReport::new(&first, &second, &diff))?;
     match diff.is_equivalent() {

@@ -15,6 +15,7 @@ use crate::commands::headers::{header_text, header_values, is_acl};
 use crate::commands::named_rules::{described, place};
 use crate::commands::rows::{MAX_ROWS, remark_more};
 use crate::commands::statements::statement_number;
+use crate::commands::two_files::{UndecidedRow, write_undecided};
 
 /// The report of `diff`. Keys are stable.
 #[derive(Serialize)]
@@ -55,12 +56,6 @@ struct DifferenceRow {
     rules: [Option<RuleView>; 2],
 }
 
-#[derive(Serialize)]
-struct UndecidedRow {
-    file: String,
-    rule: RuleView,
-}
-
 impl DiffReport {
     /// Creates the report on two files of rules.
     pub(super) fn new(first: &LoadedRules, second: &LoadedRules, diff: &Diff) -> DiffReport {
@@ -85,10 +80,6 @@ impl DiffReport {
                 ],
             }
         };
-        let undecided = diff.undecided().iter().map(|undecided| UndecidedRow {
-            file: files[undecided.policy].source.clone(),
-            rule: view(undecided.policy, undecided.rule),
-        });
         let changed = diff.unpaired();
         DiffReport {
             equivalent: diff.is_equivalent(),
@@ -99,7 +90,7 @@ impl DiffReport {
                 changed: changed[file],
             }),
             differences: by_statements(files, diff).iter().map(row).collect(),
-            undecided: undecided.collect(),
+            undecided: UndecidedRow::all(files, diff),
         }
     }
 
@@ -205,20 +196,7 @@ impl Report for DiffReport {
         }
         let unlisted = self.differences.len().saturating_sub(MAX_ROWS);
         remark_more(out, unlisted, "more difference")?;
-        for row in self.undecided.iter().take(MAX_ROWS) {
-            writeln!(
-                out,
-                "{}: {}: {}",
-                paint(BOLD, &place(&row.file, &row.rule)),
-                paint(NOTABLE, "undecided"),
-                described(&row.rule)
-            )?;
-        }
-        remark_more(
-            out,
-            self.undecided.len().saturating_sub(MAX_ROWS),
-            "more rule",
-        )?;
+        write_undecided(out, &self.undecided)?;
         self.write_summary(out)
     }
 

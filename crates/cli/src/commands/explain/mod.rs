@@ -18,6 +18,7 @@ use classyard_report::output::style::counted;
 use classyard_report::reporter::Reporter;
 
 pub(crate) mod fields;
+mod findings;
 mod report;
 
 use report::{ExplainReport, HeaderReport};
@@ -26,7 +27,8 @@ use report::{ExplainReport, HeaderReport};
 ///
 /// Shows every matching rule in order, the fields that decided, better rules that
 /// almost matched, the tables that the engine probed, and the bits of the header
-/// that the answer depends on. Without files, explains a header of the embedded
+/// that the answer depends on. Findings of `classyard lint` are shown if they are about
+/// the winner, or about matching rules that decide no packet. Without files, explains a header of the embedded
 /// example.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -135,6 +137,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     if let Some(winner) = winner {
         report.decided = fields::decided(&winner, &header.values);
     }
+    report.findings = findings::find(&rules, &matching, &mut reporter.progress())?;
     report.set_near(&rules, &near_rules, &header.values);
     report.set_lookup(policy, &spec, &lookup, part.schema());
     report.set_mask(part.schema(), key, &mask);

@@ -1,6 +1,7 @@
 //! The report of `explain`.
 
 use std::io::{self, Write};
+use std::slice;
 use std::sync::Arc;
 
 use classyard::{EngineSpec, LookupTrace, Policy, RuleRef, Schema};
@@ -14,6 +15,8 @@ use classyard_report::rule_view::RuleView;
 use serde::Serialize;
 
 use super::fields::{Compared, MaskField, compare, mask_fields, mask_words, masked_value, refused};
+use super::findings::Findings;
+use crate::commands::named_rules::named_short;
 
 /// The number of compared rules that a table names one by one.
 const COMPARED_SHOWN: usize = 6;
@@ -31,6 +34,8 @@ pub(super) struct ExplainReport {
     pub(super) decided: Vec<Compared>,
     /// Every matching rule, best first; the first is the winner.
     matches: Vec<RuleView>,
+    /// Findings of `lint` about the winner, and about matching rules that decide no packet.
+    pub(super) findings: Findings,
     /// Better rules that almost matched.
     near: Vec<Near>,
     lookup: LookupReport,
@@ -136,6 +141,7 @@ impl ExplainReport {
             winner: None,
             decided: Vec::new(),
             matches: Vec::new(),
+            findings: Findings::default(),
             near: Vec::new(),
             lookup: LookupReport::default(),
             depends_on: DependsOn::default(),
@@ -215,6 +221,7 @@ impl Report for ExplainReport {
         self.write_facts(out)?;
         self.write_decided(out)?;
         self.write_matches(out)?;
+        self.write_findings(out)?;
         self.write_near(out)?;
         self.write_lookup(out)?;
         self.write_mask(out)
@@ -364,6 +371,29 @@ impl ExplainReport {
         if self.matches.len() > MATCHES_SHOWN {
             let hidden = counted(self.matches.len() - MATCHES_SHOWN, "more rule");
             remark(out, &format!("and {hidden}"))?;
+        }
+        writeln!(out)
+    }
+
+    fn write_findings(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Findings { found, undecided } = &self.findings;
+        if found.is_empty() && undecided.is_empty() {
+            return Ok(());
+        }
+        heading(out, "Findings of lint about these rules")?;
+        for row in found.iter().take(MATCHES_SHOWN) {
+            let (rule, label) = (named_short(slice::from_ref(&row.rule)), row.finding.label);
+            writeln!(
+                out,
+                "  {rule} is {}: {}",
+                paint(NOTABLE, label),
+                row.sentence()
+            )?;
+        }
+        if !undecided.is_empty() {
+            let rules = counted(undecided.len(), "rule");
+            let lint = "classyard lint examines all rules";
+            remark(out, &format!("{rules} undecided, to save time; {lint}"))?;
         }
         writeln!(out)
     }

@@ -312,8 +312,8 @@ mod tests {
             steps = \"2M\"\nstrict = true\n\n[[lint.allow]]\nfile = \"fw.rules\"\nline = 12\n\
             kind = \"dead\"\nwhy = \"kept for its counters\"\n";
         let config = parse("c.toml", Path::new("site"), text).unwrap();
-        assert_eq!(config.select, Some(vec![Kind::Dead, Kind::Redundant]));
-        assert_eq!(config.ignore, Some(vec![Kind::Redundant]));
+        assert_eq!(config.select, Some(vec![Kind::DEAD, Kind::REDUNDANT]));
+        assert_eq!(config.ignore, Some(vec![Kind::REDUNDANT]));
         assert_eq!((config.steps, config.strict), (Some(2_000_000), true));
         let [allowance] = &config.allow[..] else {
             panic!("{config:?}")

@@ -6,7 +6,7 @@ use classyard_report::output::json;
 use classyard_report::rule_view::RuleView;
 use serde_json::{Value, json};
 
-use super::Kind;
+use super::finding::Kind;
 use super::report::{FileReport, LintReport};
 
 /// The level of findings and of undecided rules in SARIF.
@@ -90,7 +90,7 @@ pub(super) fn write_junit(report: &LintReport, out: &mut dyn Write) -> io::Resul
             )?;
         }
         for row in &file.findings {
-            write_failure(out, &name, row.finding.name(), &row.rule, &row.sentence())?;
+            write_failure(out, &name, row.finding.name(), &row.rule, row.sentence())?;
         }
         for rule in &file.undecided {
             write_failure(out, &name, UNDECIDED_RULE_ID, rule, UNDECIDED_SENTENCE)?;

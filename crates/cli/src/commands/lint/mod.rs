@@ -4,13 +4,13 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use classyard::Policy;
-use classyard_analysis::{LintSettings, lint_statements};
+use classyard_analysis::{Finding, LintSettings, lint_statements};
 use classyard_report::failure::Failure;
 use classyard_report::input::count;
 use classyard_report::input::files::only_one_from_stdin;
 use classyard_report::input::rules::{LoadedRules, RulesArgs};
 use classyard_report::output::file::is_dash;
-use classyard_report::output::{self, Format, OutputArgs};
+use classyard_report::output::{self, Format, OutputArgs, join};
 use classyard_report::reporter::Reporter;
 use classyard_report::suggestion::did_you_mean;
 use classyard_workload::formats::classbench::NO_ACTION;
@@ -18,50 +18,21 @@ use classyard_workload::formats::classbench::NO_ACTION;
 mod allowances;
 mod config;
 mod exchange;
+mod finding;
 mod html;
+mod kinds;
 mod report;
 
 use allowances::{Allowance, AllowedBy, FileAllowances};
 use config::LintConfig;
+use finding::Subject;
+pub(in crate::commands) use finding::{FindingRow, Kind};
 use html::Page;
+use kinds::Selector;
 use report::{FileReport, LintReport};
 
 use crate::commands::analysis_failure::failure;
 use crate::commands::statements::statements;
-
-/// A kind of finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(in crate::commands) enum Kind {
-    /// Better rules match everything that the rule matches
-    Dead,
-    /// Better rules match all of some networks, ports or jumps of a statement
-    PartlyDead,
-    /// The rule can be removed without another action for any packet
-    Redundant,
-}
-
-impl Kind {
-    const ALL: [Kind; 3] = [Kind::Dead, Kind::PartlyDead, Kind::Redundant];
-
-    /// A sentence about findings of this kind, for tools that list them.
-    fn summary(self) -> &'static str {
-        match self {
-            Kind::Dead => "Better rules match every packet that the rule matches",
-            Kind::PartlyDead => "Better rules match all packets of a part of the statement",
-            Kind::Redundant => "Without the rule, every packet gets the same action",
-        }
-    }
-
-    /// The name of the kind, as in reports.
-    pub(in crate::commands) fn name(self) -> &'static str {
-        match self {
-            Kind::Dead => "dead",
-            Kind::PartlyDead => "partly-dead",
-            Kind::Redundant => "redundant",
-        }
-    }
-}
 
 /// Find rules that never decide a packet, and rules whose removal changes nothing
 ///
@@ -80,6 +51,7 @@ Examples:
   iptables-save | classyard lint -
   classyard lint site-a.rules site-b.rules --select dead --format json
   classyard lint fw.rules --format sarif > lint.sarif
+  classyard lint fw.save --select never-hit     unused statements, by counters
   classyard lint fw.rules --html report.html    a page for people, with a picture
   classyard lint fw.rules --config ci/classyard.toml
       settings and allowed findings of a file:
@@ -96,8 +68,10 @@ pub(crate) struct Args {
     reading: RulesArgs,
 
     /// Report only these kinds of findings
+    ///
+    /// The default is dead, partly-dead, redundant, equal-priority and rare-action.
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
-    select: Vec<Kind>,
+    select: Vec<Selector>,
 
     /// Do not report these kinds of findings
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
@@ -192,7 +166,7 @@ const DEFAULT_STEPS: usize = 20_000_000;
 /// The settings of a run: of the command line, and of a configuration file.
 struct Settings {
     reading: RulesArgs,
-    select: Vec<Kind>,
+    select: Vec<Selector>,
     ignore: Vec<Kind>,
     steps: usize,
     allow: Vec<Allowance>,
@@ -206,17 +180,21 @@ impl Settings {
             true => LintConfig::default(),
             false => LintConfig::load(args.config.as_deref(), reporter)?,
         };
-        let or_config = |given: &Vec<Kind>, config: Option<Vec<Kind>>| match given.is_empty() {
-            true => config.unwrap_or_default(),
-            false => given.clone(),
-        };
+        let only = |kinds: Vec<Kind>| kinds.into_iter().map(Selector::Only).collect();
+        let selected_by_config = config.select.map(only).unwrap_or_default();
         let ignore = config.ignore.filter(|_| args.select.is_empty());
         let mut reading = args.reading.clone();
         reading.strict |= config.strict;
         Ok(Settings {
             reading,
-            select: or_config(&args.select, config.select),
-            ignore: or_config(&args.ignore, ignore),
+            select: match args.select.is_empty() {
+                true => selected_by_config,
+                false => args.select.clone(),
+            },
+            ignore: match args.ignore.is_empty() {
+                true => ignore.unwrap_or_default(),
+                false => args.ignore.clone(),
+            },
             steps: args.steps.or(config.steps).unwrap_or(DEFAULT_STEPS),
             allow: config.allow,
         })
@@ -236,7 +214,11 @@ impl Settings {
 
     /// True if findings of this kind are reported.
     fn is_selected(&self, kind: Kind) -> bool {
-        (self.select.is_empty() || self.select.contains(&kind)) && !self.ignore.contains(&kind)
+        let is_selected = match &self.select[..] {
+            [] => kind.is_default,
+            select => select.iter().any(|selector| selector.has(kind)),
+        };
+        is_selected && !self.ignore.contains(&kind)
     }
 
     /// Returns the kinds of findings that are reported, with sentences about them.
@@ -289,11 +271,18 @@ fn lint_file(
     let mut settings = LintSettings::default();
     settings.max_steps_per_rule = run.steps as u64;
     settings.max_steps = settings.max_steps_per_rule.saturating_mul(100);
-    settings.redundant = has_actions && run.is_selected(Kind::Redundant);
-    if !has_actions && run.is_selected(Kind::Redundant) {
+    settings.redundant = false;
+    let selected = Kind::ALL.into_iter().filter(|&kind| run.is_selected(kind));
+    let (senseless, searched): (Vec<Kind>, Vec<Kind>) =
+        selected.partition(|kind| kind.needs_actions && !has_actions);
+    for kind in &searched {
+        (kind.enable)(&mut settings);
+    }
+    if !senseless.is_empty() {
         reporter.note(&format!(
-            "{}: its rules have no actions, so redundant rules are not searched for",
-            rules.source
+            "{}: its rules have no actions, so {} rules are not searched for",
+            rules.source,
+            join(senseless.iter().map(|kind| kind.label), " and ")
         ));
     }
     let mut progress = reporter.progress();
@@ -301,7 +290,7 @@ fn lint_file(
     let lint = lint_statements(&rules.policy, &statements, &settings, &mut progress);
     let lint = lint.map_err(failure)?;
     drop(progress);
-    let is_selected = |kind| run.is_selected(kind);
+    let is_selected = |kind| searched.contains(&kind);
     let allowances = FileAllowances::new(&run.allow, file.map(PathBuf::as_path));
     let report = FileReport::new(&rules, &lint, is_selected, |rule, kind| {
         let by_config = allowances.find(rule, kind);
@@ -327,6 +316,19 @@ fn warn_of_unknown_kinds(rules: &LoadedRules, reporter: Reporter) {
             ));
         }
     }
+}
+
+/// Returns the findings of some kinds as rows of a report.
+pub(in crate::commands) fn rows(
+    rules: &LoadedRules,
+    findings: &[Finding],
+    kinds: &[Kind],
+) -> Vec<FindingRow> {
+    let subject = Subject::new(rules, findings);
+    kinds
+        .iter()
+        .flat_map(|kind| (kind.find)(&subject))
+        .collect()
 }
 
 /// True if some rule has an action.

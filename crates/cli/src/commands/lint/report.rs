@@ -1,23 +1,20 @@
 //! The report of `lint`.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use classyard::RuleId;
-use classyard_analysis::{Finding, Lint};
+use classyard_analysis::Lint;
 use classyard_report::input::rules::LoadedRules;
 use classyard_report::output::style::{BAD, BOLD, NOTABLE, counted, paint};
 use classyard_report::output::{Report, csv, join};
 use classyard_report::rule_view::RuleView;
 use serde::Serialize;
 
-use super::Kind;
 use super::allowances::AllowedBy;
-use crate::commands::named_rules::{described, named, named_short, place};
+use super::finding::{FindingRow, Kind, Subject};
+use crate::commands::named_rules::{described, place};
 use crate::commands::rows::{MAX_ROWS, remark_more};
-use crate::commands::statements::{is_reported, views};
-
-/// The maximum number of dead matches of a partly dead statement that a sentence shows.
-const MAX_SHOWN_PARTS: usize = 3;
 
 /// The report of `lint`. Keys are stable.
 #[derive(Default, Serialize)]
@@ -35,6 +32,8 @@ pub(super) struct FileReport {
     partly_dead: usize,
     redundant: usize,
     removable: usize,
+    /// The findings of every kind.
+    counts: BTreeMap<&'static str, usize>,
     /// Findings that a comment in the file allows. They are not listed.
     allowed: usize,
     /// Findings that a configuration file allows. They are not listed.
@@ -55,29 +54,6 @@ pub(super) struct AllowedRow {
     pub(super) by: AllowedBy,
 }
 
-/// A finding.
-#[derive(Serialize)]
-pub(super) struct FindingRow {
-    pub(super) finding: Kind,
-    pub(super) rule: RuleView,
-    /// The dead part of a partly dead statement: its rules. Empty for other findings.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    dead_rules: Vec<RuleView>,
-    /// Better rules that cover a dead rule, or worse rules with the action of a redundant rule
-    /// that decide its packets without it.
-    pub(super) by: Vec<RuleView>,
-    /// True if each of `by` is needed to cover the dead rule; `None` for other findings.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    all_needed: Option<bool>,
-    /// True if all of `by` have the action of the dead rule; `None` for other findings.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    same_action: Option<bool>,
-    /// True if the redundant rule can be removed together with all dead and removable rules;
-    /// `None` for other findings.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    removable: Option<bool>,
-}
-
 impl FileReport {
     /// Creates the report of a file. Findings of kinds that `is_selected` refuses are left out.
     /// `allowed_by` returns the reason to allow a kind of finding about a rule, if there is one.
@@ -88,16 +64,22 @@ impl FileReport {
         allowed_by: impl Fn(&RuleView, &str) -> Option<AllowedBy>,
     ) -> FileReport {
         let row = |&id: &RuleId| RuleView::of(rules, id).expect("a rule of the policy");
-        let findings = lint.findings().iter();
-        let findings = findings.filter(|finding| is_reported(rules, finding));
-        let findings = findings.filter_map(|finding| FindingRow::new(rules, finding));
-        let findings = findings.filter(|row| is_selected(row.finding));
+        let subject = Subject::new(rules, lint.findings());
+        let kinds = Kind::ALL.into_iter().filter(|&kind| is_selected(kind));
+        let kinds: Vec<Kind> = kinds.collect();
+        let mut findings: Vec<FindingRow> = kinds
+            .iter()
+            .flat_map(|kind| (kind.find)(&subject))
+            .collect();
+        findings.sort_by_key(|row| row.rule.rule);
         let mut allowed_rows = Vec::new();
-        let findings = findings.filter_map(|row| match allowed_by(&row.rule, row.finding.name()) {
-            None => Some(row),
-            Some(by) => {
-                allowed_rows.push(AllowedRow { row, by });
-                None
+        let findings = findings.into_iter().filter_map(|row| {
+            match allowed_by(&row.rule, row.finding.name()) {
+                None => Some(row),
+                Some(by) => {
+                    allowed_rows.push(AllowedRow { row, by });
+                    None
+                }
             }
         });
         let findings: Vec<FindingRow> = findings.collect();
@@ -108,11 +90,12 @@ impl FileReport {
         FileReport {
             file: rules.source.clone(),
             rules: rules.statement_count(),
-            dead: count(Kind::Dead),
-            partly_dead: count(Kind::PartlyDead),
+            dead: count(Kind::DEAD),
+            partly_dead: count(Kind::PARTLY_DEAD),
             with_conditions: rules.statements_with_conditions(),
-            redundant: count(Kind::Redundant),
+            redundant: count(Kind::REDUNDANT),
             removable: removable.count(),
+            counts: kinds.iter().map(|&kind| (kind.name, count(kind))).collect(),
             allowed: allowed_rows.len() - allowed_by_config,
             allowed_by_config,
             allowed_rows,
@@ -127,17 +110,15 @@ impl FileReport {
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         for row in self.findings.iter().take(MAX_ROWS) {
-            let (label, style) = match (row.finding, row.same_action) {
-                (Kind::Dead, Some(false)) => ("dead", BAD),
-                (Kind::Dead, _) => ("dead", NOTABLE),
-                (Kind::PartlyDead, _) => ("partly dead", NOTABLE),
-                (Kind::Redundant, _) => ("redundant", NOTABLE),
+            let style = match row.same_action {
+                Some(false) => BAD,
+                _ => NOTABLE,
             };
             writeln!(
                 out,
                 "{}: {}: {}",
                 paint(BOLD, &place(&self.file, &row.rule)),
-                paint(style, label),
+                paint(style, row.finding.label),
                 row.sentence()
             )?;
             writeln!(out, "    {}", described(&row.rule))?;
@@ -161,6 +142,11 @@ impl FileReport {
             self.undecided.len().saturating_sub(MAX_ROWS),
             "more rule",
         )?;
+        writeln!(out, "{}: {}", self.file, join(self.summary(), ", "))
+    }
+
+    /// Returns the numbers of rules and findings, in words.
+    fn summary(&self) -> Vec<String> {
         let mut counts = vec![counted(self.rules, "rule")];
         counts.push(format!("{} dead", self.dead));
         if self.partly_dead > 0 {
@@ -173,6 +159,13 @@ impl FileReport {
                 self.redundant
             ),
         });
+        let named = [Kind::DEAD, Kind::PARTLY_DEAD, Kind::REDUNDANT];
+        for kind in Kind::ALL.iter().filter(|kind| !named.contains(kind)) {
+            match self.counts.get(kind.name) {
+                None | Some(0) => {}
+                Some(count) => counts.push(format!("{count} {}", kind.label)),
+            }
+        }
         if !self.undecided.is_empty() {
             counts.push(format!("{} undecided", self.undecided.len()));
         }
@@ -187,103 +180,7 @@ impl FileReport {
             let conditions = "with a condition that is not modelled";
             counts.push(format!("{} {conditions}", self.with_conditions));
         }
-        writeln!(out, "{}: {}", self.file, join(counts, ", "))
-    }
-}
-
-impl FindingRow {
-    /// Returns the row of a finding. `None` for kinds that this program does not report.
-    fn new(rules: &LoadedRules, finding: &Finding) -> Option<FindingRow> {
-        let rule = RuleView::of(rules, finding.rule())?;
-        let row = |finding, by: &[RuleId]| FindingRow {
-            finding,
-            rule,
-            dead_rules: Vec::new(),
-            by: views(rules, by),
-            all_needed: None,
-            same_action: None,
-            removable: None,
-        };
-        Some(match finding {
-            Finding::Dead {
-                blockers,
-                all_needed,
-                same_action,
-                ..
-            } => FindingRow {
-                all_needed: Some(*all_needed),
-                same_action: Some(*same_action),
-                ..row(Kind::Dead, blockers)
-            },
-            Finding::PartlyDead {
-                dead_rules,
-                blockers,
-                ..
-            } => FindingRow {
-                dead_rules: dead_rules
-                    .iter()
-                    .filter_map(|&id| RuleView::of(rules, id))
-                    .collect(),
-                ..row(Kind::PartlyDead, blockers)
-            },
-            Finding::Redundant {
-                successors,
-                removable,
-                ..
-            } => FindingRow {
-                removable: Some(*removable),
-                ..row(Kind::Redundant, successors)
-            },
-            _ => return None,
-        })
-    }
-
-    /// Returns the finding as a sentence.
-    pub(super) fn sentence(&self) -> String {
-        match self.finding {
-            Kind::Dead => self.dead_sentence(),
-            Kind::PartlyDead => {
-                let shown = self.dead_rules.iter().take(MAX_SHOWN_PARTS);
-                let shown = join(shown.map(|rule| rule.matches.as_str()), "; ");
-                let unshown = self.dead_rules.len().saturating_sub(MAX_SHOWN_PARTS);
-                let unshown = match unshown {
-                    0 => String::new(),
-                    count => format!("; {}", counted(count, "more match")),
-                };
-                format!("{shown}{unshown}: covered by {}", named(&self.by))
-            }
-            Kind::Redundant => {
-                let successors = match self.by.is_empty() {
-                    true => String::new(),
-                    false => {
-                        let verb = if self.by.len() == 1 { "gives" } else { "give" };
-                        format!("; {} {verb} its packets the same", named(&self.by))
-                    }
-                };
-                let exception = match self.removable {
-                    Some(false) => " (not together with the other findings)",
-                    _ => "",
-                };
-                format!("its removal changes no action{exception}{successors}")
-            }
-        }
-    }
-
-    fn dead_sentence(&self) -> String {
-        let other_rules = named(&self.by);
-        let need = match (self.by.len(), self.all_needed) {
-            (1, _) => "",
-            (_, Some(true)) => ", by none alone",
-            _ => ", perhaps by fewer",
-        };
-        let other_actions = self.by.iter().filter(|by| by.action != self.rule.action);
-        let other_actions: Vec<_> = other_actions.cloned().collect();
-        let actions = match (self.same_action, other_actions.len()) {
-            (Some(true), _) | (_, 0) => String::new(),
-            (_, 1) => format!("; {} has another action", named_short(&other_actions)),
-            _ => format!("; {} have other actions", named_short(&other_actions)),
-        };
-        format!("covered by {other_rules}{need}{actions}")
+        counts
     }
 }
 

@@ -12,7 +12,8 @@ use super::overlaps::{MarkedRows, OverlapMatrix};
 use super::statement_rows::StatementRows;
 use super::text::escaped;
 use super::{KindText, code, kind_class};
-use crate::commands::lint::report::{FileReport, FindingRow};
+use crate::commands::lint::finding::FindingRow;
+use crate::commands::lint::report::FileReport;
 
 /// The maximum number of findings of a file on a page.
 const MAX_FINDINGS: usize = 2_000;
@@ -177,7 +178,7 @@ impl<'a> Section<'a> {
 
     /// Returns the sentence of a finding, with links to the rules that it names.
     fn reason(&self, row: &FindingRow) -> String {
-        let mut reason = format!("<p>{}</p>", escaped(&row.sentence()));
+        let mut reason = format!("<p>{}</p>", escaped(row.sentence()));
         if !row.by.is_empty() {
             let links = row.by.iter().take(MAX_LINKS).map(|rule| self.link(rule));
             let mut links: Vec<String> = links.collect();
