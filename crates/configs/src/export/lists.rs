@@ -17,9 +17,8 @@ pub(super) struct List<'p> {
     pub(super) name: Option<String>,
     /// The statements, the best first. The default actions are not among them.
     pub(super) statements: Vec<Statement<'p>>,
-    /// For each family with rules, the action of the last statement if that selects every
-    /// packet.
-    defaults: [Option<&'p str>; 2],
+    /// For each family with rules, the last statement if that selects every packet.
+    defaults: [Option<Statement<'p>>; 2],
     families: [bool; 2],
 }
 
@@ -31,7 +30,13 @@ impl<'p> List<'p> {
 
     /// Returns the action of the packets that no statement selects, if the rules have one.
     pub(super) fn default_action(&self, family: Family) -> Option<&'p str> {
-        self.defaults[family as usize]
+        let default = self.default_statement(family);
+        default.map(|statement| statement.action)
+    }
+
+    /// Returns the statement that has the default action, if the rules have one.
+    pub(super) fn default_statement(&self, family: Family) -> Option<&Statement<'p>> {
+        self.defaults[family as usize].as_ref()
     }
 
     /// Returns the statements of a family.
@@ -59,16 +64,16 @@ impl<'p> List<'p> {
     }
 
     /// Makes the last statement of each family its default action, if it selects every packet.
+    /// Of several such statements at the end, the first one decides.
     fn take_defaults(&mut self) {
         for family in Family::EACH {
             let of_family = |statement: &Statement<'_>| statement.family == family;
-            let Some(index) = self.statements.iter().rposition(of_family) else {
-                continue;
-            };
-            let last = &self.statements[index];
-            if last.is_for_all() && last.action != REJECT {
-                self.defaults[family as usize] = Some(last.action);
-                self.statements.remove(index);
+            while let Some(index) = self.statements.iter().rposition(of_family) {
+                let last = &self.statements[index];
+                if !last.is_for_all() || last.action == REJECT {
+                    break;
+                }
+                self.defaults[family as usize] = Some(self.statements.remove(index));
             }
         }
     }
@@ -127,7 +132,7 @@ impl<'p, 'o> Lists<'p, 'o> {
         let empty = |name| List {
             name,
             statements: Vec::new(),
-            defaults: [None; 2],
+            defaults: [None, None],
             families: [false; 2],
         };
         for part in policy.parts() {

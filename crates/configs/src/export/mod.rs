@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::format::ConfigFormat;
 
+mod cisco;
 mod five_tuples;
 mod iptables;
 mod lists;
@@ -150,6 +151,10 @@ pub fn write(
     let writer: fn(&mut Output<'_>, &[List<'_>]) -> Result<(), WriteError> = match format {
         ConfigFormat::Iptables => iptables::write,
         ConfigFormat::Nftables => nftables::write,
+        ConfigFormat::CiscoIos
+        | ConfigFormat::CiscoNxos
+        | ConfigFormat::CiscoXr
+        | ConfigFormat::CiscoAsa => cisco::write,
         _ => return Err(WriteError::Format(format)),
     };
     let mut output = Output {

@@ -99,7 +99,7 @@ fn write_chain(
     while let Some(statement) = statements.next() {
         // A rule of both families without addresses is one statement.
         let is_both = statements
-            .next_if(|next| is_form_of(next, statement))
+            .next_if(|next| next.is_form_of(statement))
             .is_some();
         let needs_family = table == "inet" && !is_both;
         let line = rule(statement, needs_family);
@@ -112,23 +112,6 @@ fn write_chain(
     }
     output.line("\t}");
     Ok(())
-}
-
-/// True if a statement is the same as the one before it for the other family.
-fn is_form_of(next: &Statement<'_>, statement: &Statement<'_>) -> bool {
-    let mut other = next.clone();
-    other.family = statement.family;
-    // Fragments and ICMP differ between the families.
-    let is_common = statement.range(Field::Fragment).is_none() || has_ports(statement);
-    next.family != statement.family && other == *statement && is_common
-}
-
-fn has_ports(statement: &Statement<'_>) -> bool {
-    let fields = [Field::SourcePort, Field::DestinationPort, Field::TcpFlags];
-    statement.range(Field::Fragment) == Some((0, 1))
-        && fields
-            .iter()
-            .any(|&field| statement.values(field).is_some())
 }
 
 /// Returns the rule of a statement. `needs_family` if it must say the IP version.

@@ -44,7 +44,7 @@ const FIELD_NAMES: [&str; FIELDS] = [
 ];
 
 /// The protocols that a statement selects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Protocols {
     All,
     One(u8),
@@ -95,6 +95,30 @@ impl Statement<'_> {
     /// True if the statement selects every packet of its family.
     pub(super) fn is_for_all(&self) -> bool {
         self.protocols == Protocols::All && self.fields.iter().all(Option::is_none)
+    }
+
+    /// True if a statement is the same as another for the other family.
+    pub(super) fn is_form_of(&self, other: &Statement<'_>) -> bool {
+        let mut same_family = self.clone();
+        same_family.family = other.family;
+        // Fragments and ICMP differ between the families.
+        let is_common = self.range(Field::Fragment).is_none() || self.has_ports();
+        self.family != other.family && same_family == *other && is_common
+    }
+
+    /// True if the statement has conditions on ports or TCP flags.
+    fn has_ports(&self) -> bool {
+        let fields = [Field::SourcePort, Field::DestinationPort, Field::TcpFlags];
+        self.range(Field::Fragment) == Some((0, 1))
+            && fields.iter().any(|&field| self.values(field).is_some())
+    }
+
+    /// True if two statements of one or two rules differ in the values of a field at most.
+    pub(super) fn is_same_except(&self, other: &Statement<'_>, field: Field) -> bool {
+        let mut same = other.clone();
+        same.fields[field as usize] = self.values(field);
+        same.rule = self.rule;
+        *self == same
     }
 
     /// Returns the refusal of the statement's rule.

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use classyard::policy::PartId;
 use classyard_configs::ConfigFormat;
 
-use crate::random::{header, lines, policy};
+use crate::random::{LINUX, header, lines, policy};
 use crate::round_trips::written;
 use crate::support::{Random, actions, config};
 
@@ -48,7 +48,7 @@ fn in_namespace(programs: &[&str], command: &str, input: &str) -> Option<String>
 fn through_the_kernel(format: ConfigFormat, seed: u64, load: impl Fn(&str) -> Option<String>) {
     let random = &mut Random(seed);
     for _ in 0..20 {
-        let mut lines = lines(random, 20);
+        let mut lines = lines(random, &LINUX, 20);
         let text = written(&mut lines, format);
         let Some(printed) = load(&text) else {
             return;

@@ -1,5 +1,6 @@
 //! Rules written as configurations of firewalls, and read again.
 
+mod cisco;
 mod kernel;
 mod random;
 mod refusals;

@@ -19,9 +19,47 @@ const SOURCES: [&str; 6] = [
     "2001:db8::1",
 ];
 const DESTINATIONS: [&str; 4] = ["10.128.0.0/9", "192.0.2.128/25", "2001:db8:1::/48", "::/1"];
-const PROTOCOLS: [&str; 10] = [
-    "tcp", "tcp", "udp", "icmp", "58", "sctp", "136", "47", "0-5", "7-255",
-];
+/// The actions and fields of random rules.
+pub(crate) struct Features {
+    actions: &'static [&'static str],
+    protocols: &'static [&'static str],
+    /// One in so many rules has a protocol.
+    protocol_in: usize,
+    flags_in: Option<usize>,
+    has_states: bool,
+    has_interfaces: bool,
+}
+
+/// The features of firewalls on Linux.
+pub(crate) const LINUX: Features = Features {
+    actions: &["permit", "permit", "deny", "reject"],
+    protocols: &[
+        "tcp", "tcp", "udp", "icmp", "58", "sctp", "136", "47", "0-5", "7-255",
+    ],
+    protocol_in: 2,
+    flags_in: Some(8),
+    has_states: true,
+    has_interfaces: true,
+};
+
+/// The features of access lists of routers.
+pub(crate) const ROUTERS: Features = Features {
+    actions: &["permit", "permit", "deny"],
+    protocols: &[
+        "tcp", "tcp", "udp", "icmp", "58", "sctp", "47", "7-20", "1-255",
+    ],
+    protocol_in: 1,
+    flags_in: Some(8),
+    has_states: false,
+    has_interfaces: false,
+};
+
+/// The features of access lists of ASA.
+pub(crate) const ASA: Features = Features {
+    flags_in: None,
+    ..ROUTERS
+};
+
 const PORTS: [&str; 6] = ["22", "80-89", "0", "0-1023", "1024-65535", "0-65535"];
 const FLAGS: [&str; 4] = ["0x2&0x12", "0x10&0x10", "0x0&0x3f", "0x0&0x4"];
 const STATES: [&str; 4] = ["new", "1-2", "invalid", "4-7"];
@@ -34,7 +72,7 @@ fn maybe(random: &mut Random, count: usize, field: &str, texts: &[&str], rule: &
 }
 
 /// Returns a rule without its list and its action.
-fn conditions(random: &mut Random) -> String {
+fn conditions(random: &mut Random, features: &Features) -> String {
     let mut rule = String::new();
     let is_ipv6 = random.once_in(2);
     let of_family: Vec<&str> = SOURCES
@@ -47,16 +85,28 @@ fn conditions(random: &mut Random) -> String {
         .filter(|text| text.contains(':') == is_ipv6)
         .collect();
     maybe(random, 3, "dst", &of_family, &mut rule);
-    maybe(random, 2, "proto", &PROTOCOLS, &mut rule);
+    maybe(
+        random,
+        features.protocol_in,
+        "proto",
+        features.protocols,
+        &mut rule,
+    );
     maybe(random, 6, "sport", &PORTS, &mut rule);
     maybe(random, 3, "dport", &PORTS, &mut rule);
     maybe(random, 8, "icmp_type", &["8", "0", "128", "3"], &mut rule);
     maybe(random, 16, "icmp_code", &["0", "1"], &mut rule);
-    maybe(random, 8, "tcp_flags", &FLAGS, &mut rule);
+    if let Some(count) = features.flags_in {
+        maybe(random, count, "tcp_flags", &FLAGS, &mut rule);
+    }
     maybe(random, 8, "fragment", &["0-1", "2-3", "whole"], &mut rule);
-    maybe(random, 6, "state", &STATES, &mut rule);
-    maybe(random, 6, "in", &["eth0", "eth*"], &mut rule);
-    maybe(random, 12, "out", &["eth1"], &mut rule);
+    if features.has_states {
+        maybe(random, 6, "state", &STATES, &mut rule);
+    }
+    if features.has_interfaces {
+        maybe(random, 6, "in", &["eth0", "eth*"], &mut rule);
+        maybe(random, 12, "out", &["eth1"], &mut rule);
+    }
     if !rule.contains("src=") && !rule.contains("dst=") {
         maybe(random, 10, "family", &["ipv4", "ipv6"], &mut rule);
     }
@@ -65,12 +115,12 @@ fn conditions(random: &mut Random) -> String {
 
 /// Returns the rules of two lists as text in the project's own format; the last rules of each
 /// list permit or deny every packet.
-pub(crate) fn lines(random: &mut Random, count: usize) -> Vec<String> {
+pub(crate) fn lines(random: &mut Random, features: &Features, count: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for _ in 0..count {
-        let action = random.pick(&["permit", "permit", "deny", "reject"]);
+        let action = random.pick(features.actions);
         let list = random.pick(&LISTS);
-        let mut conditions = conditions(random);
+        let mut conditions = conditions(random, features);
         // Packets to the host have no output interface.
         if list == "INPUT" {
             conditions = conditions.replace(" out=eth1", "");

@@ -50,6 +50,63 @@ fn each_rule_has_its_reason() {
             ConfigFormat::Nftables,
             "a part of the packets that are not tracked",
         ),
+        (
+            "permit proto=tcp in=eth0",
+            ConfigFormat::CiscoIos,
+            "an interface, which entries of IOS do not compare: interfaces name their lists",
+        ),
+        (
+            "permit state=1-2",
+            ConfigFormat::CiscoAsa,
+            "the state of connections, which entries of ASA do not compare",
+        ),
+        (
+            "reject proto=tcp",
+            ConfigFormat::CiscoXr,
+            "the action reject, where access lists of IOS XR have permit and deny",
+        ),
+        (
+            "permit proto=136 dport=80",
+            ConfigFormat::CiscoNxos,
+            "ports of the protocol 136, where access lists compare ports of TCP, UDP and SCTP; a \
+             rule that names one of these can be written",
+        ),
+        (
+            "permit proto=0-5",
+            ConfigFormat::CiscoIos,
+            "the protocol 0, which systems may take as every protocol",
+        ),
+        (
+            "permit proto=icmp icmp_type=0-7 icmp_code=0-63",
+            ConfigFormat::CiscoIos,
+            "more than 256 ICMP messages, each of which needs an entry",
+        ),
+        (
+            "permit src=2001:db8::1 proto=tcp tcp_flags=0x2&0x12",
+            ConfigFormat::CiscoIos,
+            "several TCP flags or a flag that is not set, where entries of IOS for IPv6 have one \
+             flag that is set",
+        ),
+        (
+            "permit proto=tcp tcp_flags=0x2&0x2",
+            ConfigFormat::CiscoAsa,
+            "TCP flags, which entries of ASA do not have",
+        ),
+        (
+            "permit src=10.0.0.1&255.0.0.255",
+            ConfigFormat::CiscoAsa,
+            "a mask with holes, where ASA has prefixes of IPv4",
+        ),
+        (
+            "permit proto=tcp fragment=2-3",
+            ConfigFormat::CiscoAsa,
+            "later fragments only, as ASA examines packets as a whole",
+        ),
+        (
+            "permit proto=tcp fragment=whole",
+            ConfigFormat::CiscoIos,
+            "only whole packets, or only first fragments",
+        ),
     ] {
         assert_eq!(reasons(line, format), [reason], "{line}");
     }

@@ -3,7 +3,7 @@
 use classyard::policy::PartId;
 use classyard_configs::{ConfigFormat, WriteError, WriteOptions, write};
 
-use crate::random::{header, lines, policy};
+use crate::random::{ASA, Features, LINUX, ROUTERS, header, lines, policy};
 use crate::support::{Random, actions, config, rules, text};
 
 /// Removes the rules that a format cannot express, and returns the text of the others.
@@ -29,11 +29,11 @@ pub(crate) fn written(lines: &mut Vec<String>, format: ConfigFormat) -> String {
 }
 
 /// Compares random rules with what is read from their text.
-fn random_rules(format: ConfigFormat, seed: u64) {
+fn random_rules(format: ConfigFormat, features: &Features, seed: u64) {
     let random = &mut Random(seed);
     let mut kept = 0;
     for _ in 0..60 {
-        let mut lines = lines(random, 12);
+        let mut lines = lines(random, features, 12);
         let text = written(&mut lines, format);
         kept += lines.len() - 2;
         let headers: Vec<(PartId, Vec<u128>)> = (0..300).map(|_| header(random)).collect();
@@ -50,12 +50,32 @@ fn random_rules(format: ConfigFormat, seed: u64) {
 
 #[test]
 fn random_rules_are_read_as_written_iptables() {
-    random_rules(ConfigFormat::Iptables, 1);
+    random_rules(ConfigFormat::Iptables, &LINUX, 1);
 }
 
 #[test]
 fn random_rules_are_read_as_written_nftables() {
-    random_rules(ConfigFormat::Nftables, 2);
+    random_rules(ConfigFormat::Nftables, &LINUX, 2);
+}
+
+#[test]
+fn random_rules_are_read_as_written_cisco_ios() {
+    random_rules(ConfigFormat::CiscoIos, &ROUTERS, 3);
+}
+
+#[test]
+fn random_rules_are_read_as_written_cisco_nxos() {
+    random_rules(ConfigFormat::CiscoNxos, &ROUTERS, 4);
+}
+
+#[test]
+fn random_rules_are_read_as_written_cisco_xr() {
+    random_rules(ConfigFormat::CiscoXr, &ROUTERS, 5);
+}
+
+#[test]
+fn random_rules_are_read_as_written_cisco_asa() {
+    random_rules(ConfigFormat::CiscoAsa, &ASA, 6);
 }
 
 #[test]
