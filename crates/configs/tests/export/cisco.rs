@@ -1,8 +1,11 @@
 //! Access lists as network engineers write them.
 
+use classyard::policy::PartId;
 use classyard_configs::{ConfigFormat, WriteError, WriteOptions, write};
 
-use crate::support::{config, rules, text};
+use crate::random::policy;
+use crate::round_trips::written;
+use crate::support::{actions, config, rules, text};
 
 const OFFICE: &str = "schema acl\n\
     permit list=EDGE src=10.0.0.0/8 dst=192.0.2.1 name=office\n\
@@ -156,6 +159,69 @@ fn names_of_lists_are_checked() {
         assert!(
             matches!(written, Err(WriteError::List { .. })),
             "{name}: {written:?}"
+        );
+    }
+}
+
+/// Returns every list of three of the rules, before a rule for every packet.
+fn lists_of_three(rules: &[String]) -> impl Iterator<Item = Vec<String>> {
+    let count = rules.len();
+    (0..count * count * count * 2).map(move |number| {
+        let last = ["permit", "deny"][number % 2];
+        let indices = [1, count, count * count].map(|step| number / 2 / step % count);
+        let mut lines: Vec<String> = indices.map(|index| rules[index].clone()).into();
+        lines.push(format!("{last} list=EDGE family=ipv4"));
+        lines
+    })
+}
+
+#[test]
+fn every_order_of_ports_and_fragments_is_read_as_written() {
+    let conditions = [
+        "",
+        "proto=tcp",
+        "proto=tcp fragment=0-1",
+        "proto=tcp fragment=2-3",
+        "proto=tcp dport=80",
+        "proto=tcp dport=0-80",
+        "proto=tcp tcp_flags=0x10&0x10",
+        "proto=tcp tcp_flags=0x4&0x14",
+        "proto=tcp tcp_flags=0x4&0x6",
+    ];
+    let of_action =
+        |action| conditions.map(|text| format!("{action} list=EDGE family=ipv4 {text}"));
+    let all: Vec<String> = ["permit", "deny"].into_iter().flat_map(of_action).collect();
+    let mut headers = Vec::new();
+    for (protocol, port, flags, fragment) in [
+        (6, 80, 0x02, 0),
+        (6, 81, 0x04, 0),
+        (6, 81, 0x06, 0),
+        (6, 81, 0x10, 1),
+        (6, 81, 0x02, 0),
+        (6, 0, 0, 2),
+        (17, 80, 0, 0),
+        (17, 0, 0, 2),
+    ] {
+        let edge = u128::from_be_bytes(*b"EDGE\0\0\0\0\0\0\0\0\0\0\0\0");
+        let values = [
+            1, 2, 1000, port, protocol, 0, 0, flags, fragment, 0, 0, 0, edge, 0,
+        ];
+        let values = match fragment {
+            2 => [1, 2, 0, 0, protocol, 0, 0, 0, 2, 0, 0, 0, edge, 0],
+            _ => values,
+        };
+        headers.push((PartId::from_index(0), values.to_vec()));
+    }
+    for mut lines in lists_of_three(&all) {
+        let format = ConfigFormat::CiscoIos;
+        let written = written(&mut lines, format);
+        assert_eq!(lines.len(), 4);
+        let read = config(&written, format).policy;
+        assert_eq!(
+            actions(&policy(&lines), &headers),
+            actions(&read, &headers),
+            "{}\n{written}",
+            lines.join("\n")
         );
     }
 }
