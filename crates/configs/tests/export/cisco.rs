@@ -105,8 +105,7 @@ fn lists_of_ios_are_written_as_they_were_read() {
                  permit tcp any any match-all +syn -ack\n \
                  permit udp any eq 53 any\n \
                  deny ip any any\n";
-    let lists = lists.replace("101", "EDGE");
-    let read = config(&lists, ConfigFormat::CiscoIos);
+    let read = config(lists, ConfigFormat::CiscoIos);
     assert_eq!(text(&read.policy, ConfigFormat::CiscoIos), lists);
 }
 
@@ -151,7 +150,7 @@ fn long_names_are_several_remarks() {
 
 #[test]
 fn names_of_lists_are_checked() {
-    for name in ["role-based", "two words", "1st", "a?"] {
+    for name in ["role-based", "two words", "1st", "a?", "101", "12"] {
         let policy = rules(&format!(
             "schema acl\npermit list=\"{name}\"\ndeny list=\"{name}\"\n"
         ));
@@ -161,6 +160,24 @@ fn names_of_lists_are_checked() {
             "{name}: {written:?}"
         );
     }
+}
+
+#[test]
+fn families_of_asa_may_have_different_defaults() {
+    let policy = rules(
+        "schema acl\n\
+         permit list=101 proto=tcp dport=22\n\
+         permit list=101 family=ipv4\n\
+         deny list=101 family=ipv6\n",
+    );
+    assert_eq!(
+        text(&policy, ConfigFormat::CiscoAsa),
+        "! cisco-asa configuration, written by classyard\n\
+         !\n\
+         access-list 101 extended permit tcp any any eq 22\n\
+         access-list 101 extended permit ip any4 any4\n\
+         access-list 101 extended deny ip any6 any6\n"
+    );
 }
 
 /// Returns every list of three of the rules, before a rule for every packet.

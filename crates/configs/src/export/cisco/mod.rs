@@ -11,6 +11,7 @@ use super::lists::List;
 use super::statement::Statement;
 use super::{Family, Output, Refusal, WriteError};
 use crate::builder::{DENY, PERMIT};
+use crate::format::ConfigFormat;
 
 mod dialect;
 mod entry;
@@ -64,12 +65,13 @@ pub(super) fn write(output: &mut Output<'_>, lists: &[List<'_>]) -> Result<(), W
     let mut names = HashSet::new();
     for list in lists {
         let name = list.name.as_deref().unwrap_or(DEFAULT_LIST);
-        if !is_list_name(name) || !names.insert(name) {
+        let is_known = is_list_name(name) || is_list_number(name, format, list);
+        if !is_known || !names.insert(name) {
             return Err(WriteError::List {
                 list: quoted(name),
                 format,
-                expected: "a name has a letter and at most 63 ASCII letters, digits and signs \
-                           except quotes, `?` and `;`",
+                expected: "a name starts with a letter and has at most 64 ASCII letters, digits and \
+                           signs except quotes, `?` and `;`",
             });
         }
         match dialect.headers {
@@ -87,6 +89,19 @@ fn is_list_name(name: &str) -> bool {
         && name.starts_with(|first: char| first.is_ascii_alphabetic())
         && name.bytes().all(is_plain)
         && !RESERVED_NAMES.contains(&name)
+}
+
+/// True if a name is the number of a list that a system has.
+fn is_list_number(name: &str, format: ConfigFormat, list: &List<'_>) -> bool {
+    let number = name.parse::<u16>().ok();
+    let number = number.filter(|number| number.to_string() == name);
+    match format {
+        ConfigFormat::CiscoAsa => number.is_some(),
+        ConfigFormat::CiscoIos => {
+            !list.has(Family::Ipv6) && matches!(number, Some(100..=199 | 2000..=2699))
+        }
+        _ => false,
+    }
 }
 
 /// Returns the default action of a list for a family that has rules.
