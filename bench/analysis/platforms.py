@@ -115,13 +115,6 @@ def generated(family, platform):
     target, options, _ = targets(family)[platform]
     source = {"filename": "edge", "filters": [{"header": {"targets": {target: options}}, "terms": policy(family)}]}
     text, = api.Generate([source], definitions()).values()
-    if platform == "iptables":
-        # Chains are declared as iptables-save does; aerleon writes `-N CHAIN`.
-        lines = text.splitlines()
-        chains = [f":{line.split()[1]} - [0:0]" for line in lines if line.startswith("-N ")]
-        first = next(i for i, line in enumerate(lines) if line.startswith(":"))
-        rest = [line for line in lines[first + 1:] if not line.startswith("-N ")]
-        text = "\n".join(["*filter", lines[first], *chains, *rest]) + "\n"
     return text
 
 

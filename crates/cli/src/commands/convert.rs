@@ -37,6 +37,7 @@ Examples:
   classyard convert fw.rules - --to ovs           our own format to flows
   classyard convert fw.save fw.nft                iptables to nftables
   classyard convert fw.save br0.flows --list FORWARD
+  classyard convert fw.nft acl.cfg --to cisco-ios
   classyard convert br0.flows fw.rules --table 0  the flows of one table
   classyard convert dump.pcapng.gz dump.trace     packets to headers
   classyard convert acl1_trace.txt acl1.pcap      headers to packets")]
@@ -49,15 +50,17 @@ pub(crate) struct Args {
     #[arg(value_name = "OUT")]
     output: PathBuf,
 
-    /// The format of IN: classbench, rules, ovs, trace or capture
+    /// The format of IN: a format of rules, trace or capture
     ///
-    /// By default, detected from the contents.
+    /// By default, detected from the contents. `classyard formats` lists the formats.
     #[arg(long, value_name = "FORMAT", value_parser = kind)]
     from: Option<Kind>,
 
-    /// The format of OUT: classbench, rules, ovs, trace or capture (a pcap file)
+    /// The format of OUT: a format of rules, trace or capture (a pcap file)
     ///
-    /// By default, the ending of OUT decides (.rules, .flows, .pcap, .trace, ...).
+    /// Rules are written as rules, ovs, classbench, iptables, nftables, cisco-ios,
+    /// cisco-nxos, cisco-xr or cisco-asa. By default, the ending of OUT decides (.rules,
+    /// .flows, .nft, .save, .pcap, .trace, ...).
     #[arg(long, value_name = "FORMAT", value_parser = kind)]
     to: Option<Kind>,
 
@@ -312,8 +315,8 @@ fn ending(path: &Path, from: Kind) -> Result<Kind, Failure> {
         _ if from == Kind::Capture => Ok(Kind::Trace),
         _ => Err(
             Failure::usage(format!("unknown output format for {}", path.display())).with_help(
-                "choose one with --to classbench, rules, ovs, trace or capture, or by the file's \
-                 ending (.classbench, .rules, .flows, .trace, .pcap)",
+                "choose one with --to, or by the file's ending (.rules, .flows, .classbench, .nft, \
+                 .save, .trace, .pcap)",
             ),
         ),
     }

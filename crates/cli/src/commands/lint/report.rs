@@ -71,7 +71,7 @@ impl FileReport {
             .iter()
             .flat_map(|kind| (kind.find)(&subject))
             .collect();
-        findings.sort_by_key(|row| row.rule.rule);
+        findings.sort_by_key(|row| (row.rule.line, row.rule.column, row.rule.rule));
         let mut allowed_rows = Vec::new();
         let findings = findings.into_iter().filter_map(|row| {
             match allowed_by(&row.rule, row.finding.name()) {
