@@ -6,7 +6,7 @@ use classyard::{FieldMatch, Policy, RuleId, RuleRef};
 use super::{MAX_REFUSALS, Refusal, WriteError};
 use crate::packets::{Field, Values};
 
-/// The fields that five-tuples lack, with what a rule asks for by them.
+/// The fields that five-tuples lack, with words for messages.
 const OTHERS: [(Field, &str); 7] = [
     (Field::IcmpType, "a type of ICMP"),
     (Field::IcmpCode, "a code of ICMP"),

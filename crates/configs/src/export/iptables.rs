@@ -145,7 +145,7 @@ fn write_statement(output: &mut Output<'_>, place: &Placed<'_, '_>, statement: &
     }
 }
 
-/// Returns the rule for a statement and one of its protocols.
+/// Returns the rule for a statement and a protocol of it.
 fn rule(
     place: &Placed<'_, '_>,
     statement: &Statement<'_>,

@@ -1,7 +1,7 @@
 //! Writes the rules of a policy as the configuration of a firewall.
 //!
-//! Rules become statements of lists ([`lists`]), and each format writes those. What a format
-//! cannot say is an error that names the rule, and nothing is written then.
+//! Rules become statements of lists ([`lists`]), and each format writes the statements. If a
+//! format cannot express a rule, the error names the rule, and nothing is written.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -55,7 +55,7 @@ impl Family {
     }
 }
 
-/// What [`write()`] has to know beside the rules.
+/// Settings of [`write()`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WriteOptions<'a> {
     /// The names of the lists, as [`Config::lists`](crate::Config::lists) has them. The field
@@ -97,7 +97,7 @@ pub enum WriteError {
     /// The rules have other fields than firewalls.
     #[error("rules of the schema {0} have fields that firewalls do not have")]
     Schema(String),
-    /// There are no rules.
+    /// The policy has no rules.
     #[error("there are no rules to write")]
     Empty,
     /// Rules that the format cannot express: the first 20, and the number of all.

@@ -149,7 +149,7 @@ fn rule(statement: &Statement<'_>, needs_family: bool) -> Result<String, Refusal
     Ok(terms.join(" "))
 }
 
-/// True if the comparison of fragments is one of a single IP version.
+/// True if the comparison of fragments exists for a single IP version.
 fn fragment_says_family(statement: &Statement<'_>) -> bool {
     statement
         .range(Field::Fragment)
@@ -253,7 +253,8 @@ fn protocols(protocols: Protocols, terms: &mut Vec<String>) {
     }
 }
 
-/// Adds the comparison of fragments. One of the layer-4 header refuses later fragments.
+/// Adds the comparison of fragments. A comparison of the layer-4 header refuses later
+/// fragments.
 fn fragments(
     statement: &Statement<'_>,
     has_layer4: bool,

@@ -179,7 +179,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Returns the fields of a schema. `None` if a field is not one of firewall rules.
+    /// Returns the fields of a schema. `None` if firewall rules lack a field.
     pub(super) fn new(schema: &Schema) -> Option<Columns> {
         let fields: Option<Vec<Field>> = schema
             .fields()
@@ -259,7 +259,7 @@ fn kinds(family: Family) -> Vec<Kind> {
 }
 
 /// Returns the values of the packets of a kind, without conditions on fields that the packets
-/// do not have. `None` if there are no such packets.
+/// do not have. `None` if no packet is left.
 fn of_kind(values: &[Option<Values>; FIELDS], kind: &Kind) -> Option<[Option<Values>; FIELDS]> {
     let mut common = *values;
     for field in LAYER4 {

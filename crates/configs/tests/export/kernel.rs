@@ -1,4 +1,4 @@
-//! What is written is loaded into the kernel, printed by its tools, and decides alike.
+//! The kernel loads written rules, and its tools print rules with the same actions.
 
 #![allow(clippy::print_stderr)] // Names the programs that are missing.
 
@@ -44,7 +44,7 @@ fn in_namespace(programs: &[&str], command: &str, input: &str) -> Option<String>
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// Compares random rules with what the kernel prints after loading their text.
+/// Writes random rules, loads the text into the kernel, and reads what the kernel prints.
 fn through_the_kernel(format: ConfigFormat, seed: u64, load: impl Fn(&str) -> Option<String>) {
     let random = &mut Random(seed);
     for _ in 0..20 {

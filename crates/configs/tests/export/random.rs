@@ -64,7 +64,7 @@ const PORTS: [&str; 6] = ["22", "80-89", "0", "0-1023", "1024-65535", "0-65535"]
 const FLAGS: [&str; 4] = ["0x2&0x12", "0x10&0x10", "0x0&0x3f", "0x0&0x4"];
 const STATES: [&str; 4] = ["new", "1-2", "invalid", "4-7"];
 
-/// Returns one of the texts as a condition, once in `count` times.
+/// Adds a condition on a field to one of `count` rules.
 fn maybe(random: &mut Random, count: usize, field: &str, texts: &[&str], rule: &mut String) {
     if random.once_in(count) {
         write!(rule, " {field}={}", random.pick(texts)).unwrap();

@@ -1,4 +1,4 @@
-//! What a format cannot express is an error that names the rule.
+//! A rule that a format cannot express is an error, and the error names it.
 
 use classyard_configs::{Conditions, ConfigFormat, WriteError, WriteOptions, read, write};
 use classyard_workload::diagnostic::ReadOptions;

@@ -28,7 +28,7 @@ pub(crate) fn written(lines: &mut Vec<String>, format: ConfigFormat) -> String {
     }
 }
 
-/// Compares random rules with what is read from their text.
+/// Writes random rules, reads the text, and compares the actions of headers.
 fn random_rules(format: ConfigFormat, features: &Features, seed: u64) {
     let random = &mut Random(seed);
     let mut kept = 0;

@@ -77,7 +77,7 @@ impl<'l, 'p> Form<'l, 'p> {
     /// Returns the entries.
     ///
     /// # Errors
-    /// What an entry cannot say.
+    /// [`Refusal`]: an entry cannot express the statement.
     pub(super) fn entries(&self, dialect: &Dialect) -> Result<Vec<String>, Refusal> {
         let statement = self.statement;
         self.check(dialect)?;

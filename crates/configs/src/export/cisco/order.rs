@@ -189,7 +189,7 @@ fn first_to_separate(
 }
 
 /// True if an entry with conditions on the layer-4 header also permits the later fragments of
-/// another statement beside it.
+/// another statement next to it.
 fn is_with(form: &Form<'_, '_>, later: &Form<'_, '_>) -> bool {
     let (form, later) = (form.statement, later.statement);
     kind(form) == Kind::Header { has_layer4: true }

@@ -693,6 +693,36 @@ fn classbench_reports_what_it_drops() {
 }
 
 #[test]
+fn classbench_keeps_tcp_flags_in_the_schema_acl() {
+    let line = "@1.2.3.4/32\t1.2.3.4/32\t0 : 1\t0 : 1\t0x06/0xFF";
+    let text = format!("{line}\t0x1000/0x1000\n{line}\t0x0000/0x0200\n{line}\n");
+    let options = ReadOptions::default();
+    let loaded = read_policy("f", &text, None, Some(&SchemaChoice::Acl), &options).unwrap();
+    assert_eq!(loaded.notes, [""; 0]);
+    assert_eq!(loaded.merged_rules, 0);
+    let header = "src=1.2.3.4 dst=1.2.3.4 sport=1 dport=1 proto=tcp tcp_flags=";
+    let winner = |flags: &str| {
+        let (part, header) = loaded
+            .value
+            .parse_header(&format!("{header}{flags}"))
+            .unwrap();
+        let rules = loaded.value.part(part);
+        let mut key = vec![0; rules.schema().key_words()];
+        for (field, value) in rules.schema().field_ids().zip(header.values) {
+            rules.schema().set_field(&mut key, field, value).unwrap();
+        }
+        rules.scan(&key).rule().unwrap().get()
+    };
+    assert_eq!([winner("0x12"), winner("0x04"), winner("0x02")], [0, 1, 2]);
+    let bad = format!("{line}\t0x0010/0x0010\n");
+    let error = read_policy("f", &bad, None, Some(&SchemaChoice::Acl), &options).unwrap_err();
+    assert!(
+        error.to_string().contains("TCP flags `0x0010/0x0010`"),
+        "{error}"
+    );
+}
+
+#[test]
 fn classbench_notes_what_it_ignores() {
     let line = "@1.2.3.4/32\t1.2.3.4/32\t0 : 1\t0 : 1\t0x06/0xFF";
     let text = format!(
@@ -704,7 +734,8 @@ fn classbench_notes_what_it_ignores() {
     assert_eq!(
         loaded.notes,
         [
-            "1 rule demands TCP flags, which are not among the five fields; the demand was dropped",
+            "1 rule demands TCP flags, which are not among the five fields; the demand was \
+             dropped (--schema acl keeps it)",
             "1 rule has columns beyond the flags; they were ignored",
             "3 rules differ from another only in columns that were left out, and are duplicates here",
         ]

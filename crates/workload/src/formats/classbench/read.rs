@@ -1,43 +1,22 @@
-//! ClassBench filter sets.
-//!
-//! One rule per line; the first line wins:
-//!
-//! ```text
-//! @SRC/LEN <tab> DST/LEN <tab> LO : HI <tab> LO : HI <tab> 0xPROTO/0xMASK [<tab> 0xFLAGS/0xMASK [more]]
-//! @198.51.100.0/28   192.0.2.16/29   0 : 65535   443 : 443   0x06/0xFF   0x0000/0x0200
-//! @2001:db8::/32     ::/0            0 : 65535   53 : 53     0x11/0xFF   0x0000/0x0000
-//! ```
-//!
-//! The reader accepts any run of spaces and tabs between columns. Addresses with a colon
-//! are IPv6; both addresses of a line must have the same family. A file of IPv4 rules
-//! becomes a policy over `ipv4-5tuple`, a file of IPv6 rules a policy over `ipv6-5tuple`,
-//! a file with both families a dual-stack policy. The mask of a protocol is 0x00 (any) or
-//! 0xFF. TCP flags are not part of the five fields: the reader ignores them, and a note
-//! counts such lines. Columns after the flags are also ignored and counted. Rules have no
-//! action in this format; they get the action [`NO_ACTION`].
-//!
-//! The writer sorts the rules by rank, the winning rules first. The format has no
-//! non-contiguous masks: a rule with such a mask is left out, and counted. IPv6 addresses
-//! are written with all eight groups, because some readers of this format do not support
-//! `::`.
+//! Reads filter sets.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
-use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use classyard::policy::{PartId, Policy};
-use classyard::{FieldMatch, Priority, RuleRef, Schema};
+use classyard::policy::Policy;
+use classyard::{FieldMatch, Priority, Schema};
 
-use super::text::{counted, counted_verb, decimal, is_blank, lines, quoted, words};
-use super::{
-    Effect, Fault, RuleFormat, SchemaChoice, WriteError, WriteReport, check_count, limit_reached,
-    line_number, rule_number, value,
+use super::super::text::{counted_verb, decimal, is_blank, lines, quoted, words};
+use super::super::{
+    Fault, SchemaChoice, check_count, limit_reached, line_number, rule_number, value,
 };
+use super::{NO_ACTION, parts};
 use crate::diagnostic::{Loaded, Problems, ReadError, ReadOptions};
 
-/// The action of rules from formats without actions.
-pub const NO_ACTION: &str = "match";
+/// The number of fields of firewall rules.
+const ACL_FIELDS: usize = 14;
+/// The position of the TCP flags among them.
+const ACL_TCP_FLAGS: usize = 7;
 
 /// The contents of a line.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,13 +27,30 @@ struct Filter {
     sport: (u32, u32),
     dport: (u32, u32),
     protocol: Option<u32>,
-    /// True if the line has a condition on TCP flags.
-    flags: bool,
+    /// The value and the mask of TCP flags, if the line has a condition on them.
+    flags: Option<(u32, u32)>,
     /// True if there are columns after the flags.
     extra: bool,
 }
 
 impl Filter {
+    /// Returns the matches of all fields of firewall rules. The flags of TCP are the upper
+    /// eight bits of their column. `None` if the mask has lower bits.
+    fn acl_matches(&self) -> Option<[FieldMatch; ACL_FIELDS]> {
+        let mut matches = [FieldMatch::Any; ACL_FIELDS];
+        matches[..5].copy_from_slice(&self.matches());
+        if let Some((value, mask)) = self.flags {
+            if mask & 0xff != 0 {
+                return None;
+            }
+            matches[ACL_TCP_FLAGS] = FieldMatch::Ternary {
+                value: u128::from(value & mask) >> 8,
+                mask: u128::from(mask) >> 8,
+            };
+        }
+        Some(matches)
+    }
+
     fn matches(&self) -> [FieldMatch; 5] {
         let prefix = |(value, length)| FieldMatch::Prefix { value, length };
         let range = |(low, high): (u32, u32)| FieldMatch::Range {
@@ -94,10 +90,17 @@ pub fn read(
             _ => SchemaChoice::Single(Schema::ipv4_5tuple()),
         },
     };
-    let [v4, v6] = parts(&choice).ok_or_else(|| ReadError::Format {
+    let has_flags = matches!(choice, SchemaChoice::Acl);
+    // `acl` has the same parts as dual-stack five-tuples.
+    let five_tuples = if has_flags {
+        &SchemaChoice::DualStack
+    } else {
+        &choice
+    };
+    let [v4, v6] = parts(five_tuples).ok_or_else(|| ReadError::Format {
         file: source.to_owned(),
         found: format!("schema `{}` was asked for", choice.name()),
-        expected: "a schema of five-tuples, as ClassBench has no other rules".to_owned(),
+        expected: "a schema of five-tuples or acl, as ClassBench has no other rules".to_owned(),
     })?;
 
     let rules = lines(text).filter(|(_, line)| !is_blank(line));
@@ -120,10 +123,18 @@ pub fn read(
                 return Err(wrong_family(line, &filter, &choice));
             };
             if policy.len() < options.limit {
+                let (five_tuple, all_fields);
+                let matches: &[FieldMatch] = if has_flags {
+                    all_fields = filter.acl_matches().ok_or_else(|| unknown_flags(line))?;
+                    &all_fields
+                } else {
+                    five_tuple = filter.matches();
+                    &five_tuple
+                };
                 policy
-                    .add(id, Priority(priority), action, &[(part, &filter.matches())])
+                    .add(id, Priority(priority), action, &[(part, matches)])
                     .map_err(|error| Fault::new(line.trim(), error.to_string(), "a rule"))?;
-                flagged += usize::from(filter.flags);
+                flagged += usize::from(filter.flags.is_some() && !has_flags);
                 wider += usize::from(filter.extra);
                 Ok(true)
             } else {
@@ -140,11 +151,12 @@ pub fn read(
     let mut loaded = options.finish(problems.with_good_lines(policy.len()), policy)?;
     loaded.rule_lines = rule_lines;
     if flagged > 0 || wider > 0 {
-        loaded.merged_rules = merged_rules(text);
+        loaded.merged_rules = merged_rules(text, has_flags);
     }
     if flagged > 0 {
         loaded.notes.push(format!(
-            "{} TCP flags, which are not among the five fields; the demand was dropped",
+            "{} TCP flags, which are not among the five fields; the demand was dropped (--schema \
+             acl keeps it)",
             counted_verb(flagged, "rule", "demands", "demand")
         ));
     }
@@ -168,12 +180,13 @@ pub fn read(
     Ok(loaded)
 }
 
-/// The columns of a rule up to the protocol: true for IPv6, then prefixes, ports, protocol.
-type FiveTuple = (bool, [u128; 4], [u32; 4], Option<u32>);
+/// The columns of a rule: true for IPv6, then prefixes, ports, protocol, TCP flags.
+/// The flags are `None` if they are not read.
+type Columns = (bool, [u128; 4], [u32; 4], Option<u32>, Option<(u32, u32)>);
 
-/// Counts rules that are equal to an earlier rule except for the columns after the protocol.
-fn merged_rules(text: &str) -> usize {
-    let mut firsts: HashMap<FiveTuple, &str> = HashMap::new();
+/// Counts rules that are equal to an earlier rule except for columns that are not read.
+fn merged_rules(text: &str, has_flags: bool) -> usize {
+    let mut firsts: HashMap<Columns, &str> = HashMap::new();
     let mut merged = 0;
     for (_, line) in lines(text).filter(|(_, line)| !is_blank(line)) {
         let filter = parse_quickly(line.as_bytes()).or_else(|| parse_carefully(line).ok());
@@ -197,9 +210,10 @@ fn merged_rules(text: &str) -> usize {
             filter.dport.0,
             filter.dport.1,
         ];
+        let flags = filter.flags.filter(|_| has_flags);
         let left_out = left_out(line);
         let first = *firsts
-            .entry((filter.v6, addresses, ports, filter.protocol))
+            .entry((filter.v6, addresses, ports, filter.protocol, flags))
             .or_insert(left_out);
         merged += usize::from(first != left_out);
     }
@@ -222,18 +236,15 @@ fn left_out(line: &str) -> &str {
     no_demand.trim()
 }
 
-/// Returns the parts for IPv4 and for IPv6, or `None` if the choice has other schemas.
-fn parts(choice: &SchemaChoice) -> Option<[Option<PartId>; 2]> {
-    match choice {
-        SchemaChoice::DualStack => Some([Some(PartId::FIRST), Some(PartId::from_index(1))]),
-        SchemaChoice::Single(schema) if *schema == Schema::ipv4_5tuple() => {
-            Some([Some(PartId::FIRST), None])
-        }
-        SchemaChoice::Single(schema) if *schema == Schema::ipv6_5tuple() => {
-            Some([None, Some(PartId::FIRST)])
-        }
-        SchemaChoice::Single(_) | SchemaChoice::Acl => None,
-    }
+/// Returns the fault of flags that are not in the upper eight bits.
+fn unknown_flags(line: &str) -> Fault<'_> {
+    let mut masked = words(line).filter(|word| word.starts_with("0x"));
+    let flags = masked.nth(1).unwrap_or(line);
+    Fault::new(
+        flags,
+        format!("TCP flags {}", quoted(flags)),
+        "flags in the upper eight bits, such as 0x1000/0x1000 for ACK",
+    )
 }
 
 fn wrong_family<'t>(line: &'t str, filter: &Filter, choice: &SchemaChoice) -> Fault<'t> {
@@ -304,14 +315,14 @@ fn parse_quickly(line: &[u8]) -> Option<Filter> {
         sport,
         dport,
         protocol,
-        flags: false,
+        flags: None,
         extra: false,
     };
     if !unread.is_empty() {
         skip_some_blanks(&mut unread)?;
     }
     if !unread.is_empty() {
-        filter.flags = quick_masked(&mut unread, 4)?.1 != 0;
+        filter.flags = Some(quick_masked(&mut unread, 4)?).filter(|flags| flags.1 != 0);
         if !unread.is_empty() {
             skip_some_blanks(&mut unread)?;
             filter.extra = !unread.is_empty();
@@ -445,11 +456,11 @@ fn parse_carefully(line: &str) -> Result<Filter, Fault<'_>> {
         }
     };
     let flags = match words(unread).next() {
-        None => false,
+        None => None,
         Some(_) => {
             let text = next_word(&mut unread, line, "")?;
-            let (_, mask) = masked(text, 0xffff, "flags as 0xFLAGS/0xMASK, or the line's end")?;
-            mask.1 != 0
+            let (value, mask) = masked(text, 0xffff, "flags as 0xFLAGS/0xMASK, or the line's end")?;
+            Some((value, mask.1)).filter(|flags| flags.1 != 0)
         }
     };
     Ok(Filter {
@@ -581,184 +592,6 @@ fn masked<'t>(
         }
     };
     Ok((number(value)?, (mask, number(mask)?)))
-}
-
-// ------------------------------------------------------------------- writing
-
-/// Writes the rules of a policy over five-tuples, the winning rules first.
-///
-/// # Errors
-/// [`WriteError`] for other schemas, or if writing fails.
-pub fn write(policy: &Policy, out: &mut dyn io::Write) -> Result<WriteReport, WriteError> {
-    let choice = SchemaChoice::of(policy);
-    let [v4, v6] = choice.as_ref().and_then(parts).ok_or(WriteError::Schema {
-        format: RuleFormat::Classbench,
-        schema: policy.name().to_owned(),
-        takes: "ipv4-5tuple, ipv6-5tuple and dual-5tuple",
-    })?;
-    let mut report = WriteReport {
-        rules: policy.len(),
-        ..WriteReport::default()
-    };
-
-    let mut order: Vec<(Priority, usize)> = Vec::with_capacity(policy.len());
-    let (mut named, mut acting, mut doubled, mut renumbered) = (0, 0, 0, 0);
-    for (position, &id) in policy.ids().iter().enumerate() {
-        let mut parts = policy.rule(id);
-        let Some((_, rule)) = parts.next() else {
-            continue;
-        };
-        doubled += usize::from(parts.next().is_some());
-        named += usize::from(policy.rule_name(id).is_some());
-        acting += usize::from(policy.action_name(rule.action()) != Some(NO_ACTION));
-        renumbered += usize::from(id.index() != position);
-        order.push((rule.priority(), position));
-    }
-    let plain = |&(priority, position): &(Priority, usize)| {
-        u32::try_from(policy.len() - position).ok() == Some(priority.0)
-    };
-    let repriorised = order.iter().filter(|entry| !plain(entry)).count();
-    if repriorised > 0 {
-        let ids = policy.ids();
-        order.sort_by_key(|&(priority, position)| (std::cmp::Reverse(priority), ids[position]));
-    }
-    let moved = order.iter().zip(0..).filter(|((_, from), to)| from != to);
-    let moved = moved.count();
-
-    let mut buffer = String::new();
-    let mut masked = 0;
-    for (_, position) in &order {
-        let id = policy.ids()[*position];
-        if policy.rule(id).any(|(_, rule)| has_mask(&rule)) {
-            masked += 1;
-            report.lose(policy, id, true, MASKS);
-            continue;
-        }
-        for (part, rule) in policy.rule(id) {
-            let v6 = Some(part) == v6;
-            debug_assert!(v6 || Some(part) == v4);
-            write_line(&mut buffer, rule, v6);
-            report.lines += 1;
-        }
-        if buffer.len() > 1 << 16 {
-            out.write_all(buffer.as_bytes())?;
-            buffer.clear();
-        }
-    }
-    out.write_all(buffer.as_bytes())?;
-
-    report.note(
-        Effect::Changed,
-        masked,
-        format!(
-            "{} left out: {MASKS}",
-            counted_verb(masked, "rule", "was", "were")
-        ),
-    );
-    report.note(
-        Effect::Restated,
-        named,
-        format!(
-            "{} dropped: the format has none",
-            counted(named, "rule name")
-        ),
-    );
-    report.note(
-        Effect::Restated,
-        acting,
-        format!(
-            "the actions of {} dropped: the format has none",
-            counted(acting, "rule")
-        ),
-    );
-    report.note(
-        Effect::Restated,
-        repriorised,
-        format!(
-            "{} ranked by the order of lines instead of a priority of their own",
-            counted(repriorised, "rule")
-        ),
-    );
-    report.note(
-        Effect::Restated,
-        moved,
-        format!(
-            "{} on another line than their place in the policy, as the first line wins",
-            counted(moved, "rule")
-        ),
-    );
-    report.note(
-        Effect::Restated,
-        renumbered,
-        format!(
-            "{} dropped: rules are numbered by their lines",
-            counted(renumbered, "rule id")
-        ),
-    );
-    report.note(
-        Effect::Restated,
-        doubled,
-        format!(
-            "{} without an address written as two lines, one for IPv4 and one for IPv6",
-            counted(doubled, "rule")
-        ),
-    );
-    Ok(report)
-}
-
-/// The reason for which rules are left out.
-const MASKS: &str = "the format has only prefix masks";
-
-/// True if a field has a mask that is not a prefix mask.
-fn has_mask(rule: &RuleRef<'_>) -> bool {
-    let mut fields = rule.schema().field_ids().map(|field| rule.field(field));
-    fields.any(|wanted| matches!(wanted, FieldMatch::Ternary { .. }))
-}
-
-fn write_line(out: &mut String, rule: RuleRef<'_>, v6: bool) {
-    let ends: Vec<(u128, u128)> = rule
-        .schema()
-        .field_ids()
-        .map(|field| rule.ends(field))
-        .collect();
-    let &[src, dst, sport, dport, protocol] = ends.as_slice() else {
-        debug_assert!(false, "the schema was checked");
-        return;
-    };
-    out.push('@');
-    write_prefix(out, src, v6);
-    out.push('\t');
-    write_prefix(out, dst, v6);
-    let (protocol, mask) = if protocol.0 == protocol.1 {
-        (protocol.0, 0xff)
-    } else {
-        (0, 0)
-    };
-    // Writing to a String cannot fail.
-    let _ = writeln!(
-        out,
-        "\t{} : {}\t{} : {}\t0x{protocol:02x}/0x{mask:02X}\t0x0000/0x0000",
-        sport.0, sport.1, dport.0, dport.1
-    );
-}
-
-fn write_prefix(out: &mut String, (low, high): (u128, u128), v6: bool) {
-    let free = (low ^ high).count_ones();
-    if v6 {
-        write_full_ipv6(out, Ipv6Addr::from_bits(low));
-        let _ = write!(out, "/{}", 128 - free.min(128));
-    } else {
-        let bits = u32::try_from(low).unwrap_or(0);
-        let _ = write!(out, "{}/{}", Ipv4Addr::from_bits(bits), 32 - free.min(32));
-    }
-}
-
-/// Writes an IPv6 address with all eight groups.
-pub(super) fn write_full_ipv6(out: &mut String, address: Ipv6Addr) {
-    for (index, group) in address.segments().iter().enumerate() {
-        let separator = if index == 0 { "" } else { ":" };
-        let _ = write!(out, "{separator}{group:x}");
-    }
 }
 
 #[cfg(test)]
