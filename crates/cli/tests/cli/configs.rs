@@ -195,6 +195,17 @@ fn configurations_become_configurations_of_another_format() {
     run(&format!("convert {nftables} {back}")).exits(0);
     run(&format!("diff {rules} {nftables}")).exits(0);
     run(&format!("diff {rules} {back}")).exits(0);
+    let one_list = folder.path("input.cfg");
+    run(&format!(
+        "convert {rules} {one_list} --list FORWARD --to cisco-ios"
+    ))
+    .exits(0);
+    let text = folder.read("input.cfg");
+    assert!(
+        text.contains("\nip access-list extended FORWARD\n"),
+        "{text}"
+    );
+    run(&format!("diff {rules} {one_list} --list FORWARD")).exits(0);
 }
 
 #[test]

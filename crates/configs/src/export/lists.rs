@@ -153,7 +153,11 @@ impl<'p, 'o> Lists<'p, 'o> {
             }
         }
         if lists.lists.is_empty() {
-            lists.lists.push(empty(None));
+            let name = match output.options.lists {
+                [only] => Some(only.clone()),
+                _ => None,
+            };
+            lists.lists.push(empty(name));
         }
         lists
     }

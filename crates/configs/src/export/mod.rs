@@ -59,7 +59,8 @@ impl Family {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WriteOptions<'a> {
     /// The names of the lists, as [`Config::lists`](crate::Config::lists) has them. The field
-    /// `list` keeps the start of long names only.
+    /// `list` keeps the start of long names only, and a single list may be a policy without the
+    /// field.
     pub lists: &'a [String],
     /// The conditions of the bits of the field `condition`, for messages.
     pub conditions: &'a [String],
