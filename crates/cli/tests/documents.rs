@@ -82,6 +82,21 @@ fn links_lead_to_files_and_headings() {
     assert!(checked > 60, "only {checked} links were found");
 }
 
+/// A section that was pasted twice has its heading twice.
+#[test]
+fn sections_of_a_document_have_different_headings() {
+    let mut repeated = Vec::new();
+    for file in &files(&root(), ".md") {
+        let text = prose(&fs::read_to_string(file).unwrap());
+        let mut seen = BTreeSet::new();
+        let headings = text.lines().filter(|line| line.starts_with("## "));
+        for heading in headings.filter(|heading| !seen.insert(*heading)) {
+            repeated.push(format!("{}: {heading}", file.display()));
+        }
+    }
+    assert!(repeated.is_empty(), "{}", repeated.join("\n"));
+}
+
 /// Private words for which the field has a term, and that term.
 const WORDS: [(&str, &str); 24] = [
     ("rivals", "conflicts"),

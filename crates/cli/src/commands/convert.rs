@@ -174,37 +174,12 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
                 .with_help("write to another file and rename it afterwards"),
         );
     }
-    if let Kind::Rules(format) = from_kind {
-        let Kind::Rules(to) = to_kind else {
-            return Err(mismatch(args, from_kind, to_kind));
-        };
-        if format == to && matches!(to, InputFormat::Rules(_)) {
-            keeps_comments(args, &bytes)?;
+    match (from_kind, to_kind) {
+        (Kind::Rules(format), Kind::Rules(to)) => {
+            return convert_rules(args, format, to, bytes, reporter);
         }
-        // Read by path, so that schema files next to the rules are found.
-        let reading = RulesArgs {
-            rules_format: Some(format),
-            table: args.table,
-            schema: args.schema.clone(),
-            skip_bad: args.skip_bad,
-            limit_rules: args.limit_rules,
-            bytes: args.bytes.clone(),
-            list: args.list.clone(),
-            strict: false,
-        };
-        let rules = if is_dash(&args.input) {
-            reading.load_text(&args.input, &text(&args.input, bytes)?, reporter)?
-        } else {
-            drop(bytes);
-            reading.load(Some(&args.input), reporter)?
-        };
-        return match to {
-            InputFormat::Rules(to) => write_loaded(&rules, to, &args.output, reporter),
-            InputFormat::Config(to) => {
-                let default = args.default.map(DefaultAction::name);
-                write_config(&rules, to, default, &args.output, reporter)
-            }
-        };
+        (Kind::Rules(_), _) => return Err(mismatch(args, from_kind, to_kind)),
+        _ => {}
     }
     if args.table.is_some() {
         return Err(Failure::usage(format!(
@@ -228,6 +203,43 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
             }
             let trace = headers(args, from_kind, bytes, reporter)?;
             write_capture(&trace, &args.output, one_a_microsecond, reporter)
+        }
+    }
+}
+
+/// Reads rules and writes them in another format.
+fn convert_rules(
+    args: &Args,
+    format: InputFormat,
+    to: InputFormat,
+    bytes: Vec<u8>,
+    reporter: Reporter,
+) -> Result<(), Failure> {
+    if format == to && matches!(to, InputFormat::Rules(_)) {
+        keeps_comments(args, &bytes)?;
+    }
+    // Read by path, so that schema files next to the rules are found.
+    let reading = RulesArgs {
+        rules_format: Some(format),
+        table: args.table,
+        schema: args.schema.clone(),
+        skip_bad: args.skip_bad,
+        limit_rules: args.limit_rules,
+        bytes: args.bytes.clone(),
+        list: args.list.clone(),
+        strict: false,
+    };
+    let rules = if is_dash(&args.input) {
+        reading.load_text(&args.input, &text(&args.input, bytes)?, reporter)?
+    } else {
+        drop(bytes);
+        reading.load(Some(&args.input), reporter)?
+    };
+    match to {
+        InputFormat::Rules(to) => write_loaded(&rules, to, &args.output, reporter),
+        InputFormat::Config(to) => {
+            let default = args.default.map(DefaultAction::name);
+            write_config(&rules, to, default, &args.output, reporter)
         }
     }
 }

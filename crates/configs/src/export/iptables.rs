@@ -164,31 +164,8 @@ fn rule(
             ));
         }
     }
-    for (field, option, chains) in [
-        (Field::InInterface, "-i", ["OUTPUT", "POSTROUTING"]),
-        (Field::OutInterface, "-o", ["INPUT", "PREROUTING"]),
-    ] {
-        if let Some((value, mask)) = statement.bits(field) {
-            if chains.contains(&place.chain) {
-                return Err(statement.refuse(format!(
-                    "an interface that packets of the chain {} do not have",
-                    place.chain
-                )));
-            }
-            add(format!("{option} {}", interface(statement, value, mask)?));
-        }
-    }
-    match (protocol, statement.protocols) {
-        (Some(0), _) => {
-            return Err(statement.refuse("the protocol 0, which iptables takes as every protocol"));
-        }
-        (Some(number), _) => add(format!("-p {number}")),
-        (None, Protocols::Not(0)) => {
-            return Err(statement.refuse("every protocol except 0"));
-        }
-        (None, Protocols::Not(number)) => add(format!("! -p {number}")),
-        (None, _) => {}
-    }
+    interfaces(place, statement, &mut add)?;
+    add_protocol(statement, protocol, &mut add)?;
     layer4(statement, protocol, &mut add)?;
     if let Some(range) = statement.range(Field::State) {
         let states = state_names(range)
@@ -207,6 +184,50 @@ fn rule(
         _ => "-j REJECT".to_owned(),
     });
     Ok(rule)
+}
+
+/// Adds the matches of interfaces.
+fn interfaces(
+    place: &Placed<'_, '_>,
+    statement: &Statement<'_>,
+    add: &mut impl FnMut(String),
+) -> Result<(), Refusal> {
+    for (field, option, chains) in [
+        (Field::InInterface, "-i", ["OUTPUT", "POSTROUTING"]),
+        (Field::OutInterface, "-o", ["INPUT", "PREROUTING"]),
+    ] {
+        let Some((value, mask)) = statement.bits(field) else {
+            continue;
+        };
+        if chains.contains(&place.chain) {
+            return Err(statement.refuse(format!(
+                "an interface that packets of the chain {} do not have",
+                place.chain
+            )));
+        }
+        add(format!("{option} {}", interface(statement, value, mask)?));
+    }
+    Ok(())
+}
+
+/// Adds the match of a protocol.
+fn add_protocol(
+    statement: &Statement<'_>,
+    protocol: Option<u8>,
+    add: &mut impl FnMut(String),
+) -> Result<(), Refusal> {
+    match (protocol, statement.protocols) {
+        (Some(0), _) => {
+            return Err(statement.refuse("the protocol 0, which iptables takes as every protocol"));
+        }
+        (Some(number), _) => add(format!("-p {number}")),
+        (None, Protocols::Not(0)) => {
+            return Err(statement.refuse("every protocol except 0"));
+        }
+        (None, Protocols::Not(number)) => add(format!("! -p {number}")),
+        (None, _) => {}
+    }
+    Ok(())
 }
 
 /// Adds the matches of fragments and of the headers that follow the IP header.

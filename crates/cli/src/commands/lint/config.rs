@@ -25,6 +25,9 @@ const LIMIT: FileLimit = FileLimit {
     what: "a configuration file",
 };
 
+/// The value of `select` that stands for all kinds of findings.
+const ALL: &str = "all";
+
 /// The keys of the table `[lint]`.
 const LINT_KEYS: [&str; 5] = ["select", "ignore", "steps", "strict", "allow"];
 
@@ -131,7 +134,10 @@ impl Reading<'_> {
         self.check_keys(table, "`[lint]`", &LINT_KEYS);
         let mut config = LintConfig::default();
         let kinds = |reading: &mut Self, key| table.get(key).map(|item| reading.kinds(item));
-        config.select = kinds(self, "select");
+        config.select = match table.get("select").map(|item| item.get_ref().as_str()) {
+            Some(Some(ALL)) => Some(Kind::ALL.to_vec()),
+            _ => kinds(self, "select"),
+        };
         config.ignore = kinds(self, "ignore");
         config.steps = table.get("steps").and_then(|item| self.steps(item));
         if let Some(item) = table.get("strict") {
@@ -313,6 +319,8 @@ mod tests {
             kind = \"dead\"\nwhy = \"kept for its counters\"\n";
         let config = parse("c.toml", Path::new("site"), text).unwrap();
         assert_eq!(config.select, Some(vec![Kind::DEAD, Kind::REDUNDANT]));
+        let all = parse("c.toml", Path::new("site"), "[lint]\nselect = \"all\"\n").unwrap();
+        assert_eq!(all.select, Some(Kind::ALL.to_vec()));
         assert_eq!(config.ignore, Some(vec![Kind::REDUNDANT]));
         assert_eq!((config.steps, config.strict), (Some(2_000_000), true));
         let [allowance] = &config.allow[..] else {

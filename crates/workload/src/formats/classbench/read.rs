@@ -109,7 +109,7 @@ pub fn read(
     policy.reserve(survey.rules.min(options.limit));
     let action = policy.declare_action(NO_ACTION);
     let mut problems = Problems::new(source);
-    let (mut flagged, mut wider) = (0, 0);
+    let mut unused = UnusedColumns::default();
     let mut rule_lines = Vec::new();
     for (index, (number, line)) in rules.enumerate() {
         let id = rule_number(source, index, number)?;
@@ -122,24 +122,23 @@ pub fn read(
             let Some(part) = (if filter.v6 { v6 } else { v4 }) else {
                 return Err(wrong_family(line, &filter, &choice));
             };
-            if policy.len() < options.limit {
-                let (five_tuple, all_fields);
-                let matches: &[FieldMatch] = if has_flags {
-                    all_fields = filter.acl_matches().ok_or_else(|| unknown_flags(line))?;
-                    &all_fields
-                } else {
-                    five_tuple = filter.matches();
-                    &five_tuple
-                };
-                policy
-                    .add(id, Priority(priority), action, &[(part, matches)])
-                    .map_err(|error| Fault::new(line.trim(), error.to_string(), "a rule"))?;
-                flagged += usize::from(filter.flags.is_some() && !has_flags);
-                wider += usize::from(filter.extra);
-                Ok(true)
-            } else {
-                Ok(false)
+            if policy.len() >= options.limit {
+                return Ok(false);
             }
+            let (five_tuple, all_fields);
+            let matches: &[FieldMatch] = if has_flags {
+                all_fields = filter.acl_matches().ok_or_else(|| unknown_flags(line))?;
+                &all_fields
+            } else {
+                five_tuple = filter.matches();
+                &five_tuple
+            };
+            policy
+                .add(id, Priority(priority), action, &[(part, matches)])
+                .map_err(|error| Fault::new(line.trim(), error.to_string(), "a rule"))?;
+            unused.flags += usize::from(filter.flags.is_some() && !has_flags);
+            unused.further += usize::from(filter.extra);
+            Ok(true)
         });
         match added {
             Ok(true) => rule_lines.push(line_number(number)),
@@ -150,34 +149,50 @@ pub fn read(
 
     let mut loaded = options.finish(problems.with_good_lines(policy.len()), policy)?;
     loaded.rule_lines = rule_lines;
-    if flagged > 0 || wider > 0 {
+    if unused.flags > 0 || unused.further > 0 {
         loaded.merged_rules = merged_rules(text, has_flags);
     }
-    if flagged > 0 {
-        loaded.notes.push(format!(
-            "{} TCP flags, which are not among the five fields; the demand was dropped (--schema \
-             acl keeps it)",
-            counted_verb(flagged, "rule", "demands", "demand")
-        ));
-    }
-    if wider > 0 {
-        loaded.notes.push(format!(
-            "{} columns beyond the flags; they were ignored",
-            counted_verb(wider, "rule", "has", "have")
-        ));
-    }
-    if loaded.merged_rules > 0 {
-        loaded.notes.push(format!(
-            "{} from another only in columns that were left out, and {} here",
-            counted_verb(loaded.merged_rules, "rule", "differs", "differ"),
-            if loaded.merged_rules == 1 {
-                "is its duplicate"
-            } else {
-                "are duplicates"
-            }
-        ));
-    }
+    loaded.notes.extend(unused.notes(loaded.merged_rules));
     Ok(loaded)
+}
+
+/// The number of rules with columns that are not used.
+#[derive(Debug, Default)]
+struct UnusedColumns {
+    flags: usize,
+    further: usize,
+}
+
+impl UnusedColumns {
+    /// Returns notes about the rules. `merged_rules` differ from another in these columns only.
+    fn notes(&self, merged_rules: usize) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.flags > 0 {
+            notes.push(format!(
+                "{} TCP flags, which are not among the five fields; the demand was dropped \
+                 (--schema acl keeps it)",
+                counted_verb(self.flags, "rule", "demands", "demand")
+            ));
+        }
+        if self.further > 0 {
+            notes.push(format!(
+                "{} columns beyond the flags; they were ignored",
+                counted_verb(self.further, "rule", "has", "have")
+            ));
+        }
+        if merged_rules > 0 {
+            notes.push(format!(
+                "{} from another only in columns that were left out, and {} here",
+                counted_verb(merged_rules, "rule", "differs", "differ"),
+                if merged_rules == 1 {
+                    "is its duplicate"
+                } else {
+                    "are duplicates"
+                }
+            ));
+        }
+        notes
+    }
 }
 
 /// The columns of a rule: true for IPv6, then prefixes, ports, protocol, TCP flags.
