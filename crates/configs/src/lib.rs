@@ -17,7 +17,7 @@
 //! A condition that no field can express is a bit of the field `condition`: the rule matches
 //! only headers with this bit. So the rule hides no other rule.
 //!
-//! [`write`] turns a policy into a configuration of iptables or nftables.
+//! [`write()`] turns a policy into a configuration of iptables, nftables or Cisco.
 
 #![forbid(unsafe_code)]
 

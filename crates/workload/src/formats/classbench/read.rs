@@ -70,7 +70,7 @@ impl Filter {
     }
 }
 
-/// Reads a filter set; see the [module](self) for the format.
+/// Reads a filter set; see the [module](super) for the format.
 ///
 /// # Errors
 /// [`ReadError`]: the bad lines, more rules than `options` allow, or a `schema` that is
