@@ -12,7 +12,7 @@ use classyard_report::input::headers::HeadersArgs;
 use classyard_report::input::limits::{ByteLimit, HeaderLimit, RecordLimit};
 use classyard_report::input::rules::{InputFormat, RulesArgs, schema_choice};
 use classyard_report::input::{count, read_bytes, source_name};
-use classyard_report::output::file::{WriteFailure, is_dash, to_file};
+use classyard_report::output::file::{WriteFailure, is_dash, is_same_file, to_file};
 use classyard_report::output::style::counted;
 use classyard_report::reporter::Reporter;
 use classyard_report::suggestion::did_you_mean;
@@ -242,15 +242,6 @@ fn convert_rules(
             write_config(&rules, to, default, &args.output, reporter)
         }
     }
-}
-
-/// True if two paths are the same file.
-pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
-    if is_dash(one) || is_dash(other) {
-        return false;
-    }
-    let paths = (one.canonicalize(), other.canonicalize());
-    matches!(paths, (Ok(one), Ok(other)) if one == other)
 }
 
 /// Refuses to rewrite rules in their own format, which would only lose their

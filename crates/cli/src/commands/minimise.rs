@@ -9,7 +9,7 @@ use classyard_analysis::{DiffSettings, Finding, Lint, LintSettings, diff, lint_s
 use classyard_report::failure::Failure;
 use classyard_report::input::rules::{LoadedRules, RulesArgs};
 use classyard_report::input::{count, read_text};
-use classyard_report::output::file::{is_dash, to_file};
+use classyard_report::output::file::{is_dash, is_same_file, to_file};
 use classyard_report::output::style::{BOLD, NOTABLE, counted, grouped, paint};
 use classyard_report::output::{OutputArgs, Report, csv};
 use classyard_report::reporter::Reporter;
@@ -17,7 +17,6 @@ use classyard_report::rule_view::RuleView;
 use serde::Serialize;
 
 use super::analysis_failure::failure;
-use super::convert::is_same_file;
 use super::lint::{Kind, has_actions};
 use super::named_rules::{described, place};
 use super::rows::{MAX_ROWS, remark_more};

@@ -7,6 +7,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -53,6 +54,16 @@ pub(crate) fn remove_unfinished() -> UnfinishedLock {
 /// True if a path stands for standard input or output.
 pub fn is_dash(path: &Path) -> bool {
     path.as_os_str() == "-"
+}
+
+/// True if two paths lead to one regular file. `-` leads to none.
+pub fn is_same_file(first: &Path, second: &Path) -> bool {
+    let identity = |path: &Path| {
+        let is_regular = |metadata: &fs::Metadata| metadata.is_file() && !is_dash(path);
+        let metadata = fs::metadata(path).ok().filter(is_regular)?;
+        Some((metadata.dev(), metadata.ino()))
+    };
+    identity(first).is_some_and(|first| Some(first) == identity(second))
 }
 
 /// A reason why a file was not written.

@@ -1,12 +1,11 @@
 //! The files that are written while headers are looked up.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use classyard_report::failure::Failure;
 use classyard_report::input::rules::LoadedRules;
-use classyard_report::output::file::is_dash;
+use classyard_report::output::file::{is_dash, is_same_file};
 use classyard_report::output::{Format, join};
 use classyard_workload::packet::LinkType;
 
@@ -189,13 +188,4 @@ fn keep_inputs(args: &Args, files: &[(&'static str, &Path)]) -> Result<(), Failu
         }
     }
     Ok(())
-}
-
-/// True if two paths lead to one regular file.
-fn is_same_file(first: &Path, second: &Path) -> bool {
-    let identity = |path: &Path| {
-        let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-        Some((metadata.dev(), metadata.ino()))
-    };
-    !is_dash(first) && identity(first).is_some_and(|first| Some(first) == identity(second))
 }
