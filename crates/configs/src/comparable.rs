@@ -6,13 +6,12 @@ use classyard::policy::PartId;
 use classyard::{FieldMatch, Policy, Priority, RuleId, RuleRef, Schema};
 
 use crate::builder::DENY;
-use crate::packets::{FIELDS, Field};
+use crate::packets::{FIELDS, Field, PORT_PROTOCOLS};
 
-/// The numbers of the protocols with ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
-const PORT_PROTOCOLS: [u128; 5] = [TCP, 17, 33, 132, 136];
-const TCP: u128 = 6;
+/// The number of TCP among the IP protocols.
+const TCP: u8 = 6;
 /// The numbers of ICMP, by part of [`Policy::acl`].
-const ICMP: [u128; 2] = [1, 58];
+const ICMP: [u8; 2] = [1, 58];
 
 /// Returns the rules of five-tuples as rules over [`Policy::acl`], for any value of the other
 /// fields. `None` if the policy has other fields than five-tuples.
@@ -34,9 +33,9 @@ pub fn as_acl(policy: &Policy) -> Option<Policy> {
         .schemas()
         .map(part_of_schema)
         .collect::<Option<_>>()?;
-    Some(copied(policy, Policy::acl(), |part, matches| {
+    Some(copied(policy, |part, matches| {
         matches.resize(FIELDS, FieldMatch::Any);
-        parts[part.index()]
+        Some(parts[part.index()])
     }))
 }
 
@@ -44,32 +43,34 @@ pub fn as_acl(policy: &Policy) -> Option<Policy> {
 /// examines every packet.
 #[must_use]
 pub fn for_any_list(policy: &Policy) -> Policy {
-    copied(policy, Policy::acl(), |part, matches| {
+    copied(policy, |part, matches| {
         matches[Field::List as usize] = FieldMatch::Any;
-        part
+        Some(part)
     })
 }
 
-/// Adds the rules of a policy to another one. `change` changes the matches of a form of a rule
-/// and returns its part.
-fn copied(
+/// Returns the rules of a policy over [`Policy::acl`]. `change` changes the matches of a form of
+/// a rule and returns its part, or `None` to leave the form out. A rule without forms is left
+/// out.
+pub(crate) fn copied(
     policy: &Policy,
-    mut copy: Policy,
-    change: impl Fn(PartId, &mut Vec<FieldMatch>) -> PartId,
+    change: impl Fn(PartId, &mut Vec<FieldMatch>) -> Option<PartId>,
 ) -> Policy {
+    let mut copy = Policy::acl();
     for &id in policy.ids() {
-        let Some((_, rule)) = policy.rule(id).next() else {
-            continue;
-        };
         let form = |(part, rule): (PartId, RuleRef<'_>)| {
             let mut matches = rule.fields();
-            (change(part, &mut matches), matches)
+            let part = change(part, &mut matches)?;
+            Some((part, matches, rule.priority(), rule.action()))
         };
-        let forms: Vec<_> = policy.rule(id).map(form).collect();
-        let action = policy.action_name(rule.action()).unwrap_or_default();
+        let forms: Vec<_> = policy.rule(id).filter_map(form).collect();
+        let Some(&(_, _, priority, action)) = forms.first() else {
+            continue;
+        };
+        let action = policy.action_name(action).unwrap_or_default();
         let action = copy.declare_action(action);
         let forms: Vec<_> = forms.iter().map(|form| (form.0, &form.1[..])).collect();
-        let added = copy.add(id, rule.priority(), action, &forms);
+        let added = copy.add(id, priority, action, &forms);
         added.expect("a rule of a policy");
         if let Some(name) = policy.rule_name(id) {
             copy.set_rule_name(id, name);
@@ -78,17 +79,17 @@ fn copied(
     copy
 }
 
-/// Returns a policy that gives all headers which no packet has the action `deny`: with ports
-/// of a protocol without ports, or with ports, ICMP messages or TCP flags of a later fragment.
-/// So two such policies differ in headers of packets only. Policies that are not over
-/// [`Policy::acl`] are returned as they are.
+/// Returns a policy with better rules that deny all headers which no packet has: with ports of
+/// a protocol without ports, or with ports, ICMP messages or TCP flags of a later fragment. So
+/// two such policies differ in headers of packets only. Returns a copy of a policy that is not
+/// over [`Policy::acl`].
 #[must_use]
-pub fn with_possible_headers(policy: &Policy) -> Policy {
-    let mut possible = policy.clone();
+pub fn with_impossible_headers_denied(policy: &Policy) -> Policy {
+    let mut denying = policy.clone();
     if policy.name() != Policy::ACL {
-        return possible;
+        return denying;
     }
-    let action = possible.declare_action(DENY);
+    let action = denying.declare_action(DENY);
     let mut ids = (0..u32::MAX)
         .rev()
         .filter_map(|number| RuleId::new(number).ok())
@@ -96,15 +97,15 @@ pub fn with_possible_headers(policy: &Policy) -> Policy {
     for (part, icmp) in policy.part_ids().zip(ICMP) {
         for matches in impossible(icmp) {
             let id = ids.next().expect("fewer rules than ids");
-            let added = possible.add(id, Priority(u32::MAX), action, &[(part, &matches[..])]);
+            let added = denying.add(id, Priority(u32::MAX), action, &[(part, &matches[..])]);
             added.expect("matches of the schema's fields");
         }
     }
-    possible
+    denying
 }
 
 /// Returns matches of all headers that no packet has.
-fn impossible(icmp: u128) -> Vec<[FieldMatch; FIELDS]> {
+fn impossible(icmp: u8) -> Vec<[FieldMatch; FIELDS]> {
     let mut matches = Vec::new();
     let later = FieldMatch::Range { low: 2, high: 3 };
     let ports = [Field::SourcePort, Field::DestinationPort];
@@ -152,10 +153,10 @@ fn nonzero(field: Field) -> Vec<FieldMatch> {
 }
 
 /// Returns the ranges of protocols that are not among some ascending numbers.
-fn between(protocols: &[u128]) -> Vec<FieldMatch> {
+fn between(protocols: &[u8]) -> Vec<FieldMatch> {
     let mut ranges = Vec::new();
     let mut low = 0;
-    for end in protocols.iter().copied().chain([256]) {
+    for end in protocols.iter().map(|&number| number.into()).chain([256]) {
         if low < end {
             ranges.push(FieldMatch::Range { low, high: end - 1 });
         }

@@ -3,6 +3,7 @@
 use classyard::{FieldMatch, Policy};
 use classyard_text::Problems;
 
+use crate::comparable::copied;
 use crate::packets::{Field, Values, name_value};
 
 /// A statement of a configuration that selects packets and decides them.
@@ -71,27 +72,14 @@ impl Config {
         let Values::Bits { value, .. } = name_value(name) else {
             return None;
         };
-        let mut policy = Policy::acl();
-        let mut source_of_rule = Vec::new();
-        for (&id, source) in self.policy.ids().iter().zip(self.source_of_rule) {
-            let forms = self.policy.rule(id).filter_map(|(part, rule)| {
-                let mut matches = rule.fields();
-                let list = std::mem::replace(&mut matches[Field::List as usize], FieldMatch::Any);
-                let is_selected =
-                    matches!(list, FieldMatch::Any) || list == FieldMatch::Exact(value);
-                is_selected.then_some((part, matches, rule.priority(), rule.action()))
-            });
-            let forms: Vec<_> = forms.collect();
-            let Some(&(_, _, priority, action)) = forms.first() else {
-                continue;
-            };
-            let action = self.policy.action_name(action).unwrap_or_default();
-            let action = policy.declare_action(action);
-            let forms: Vec<_> = forms.iter().map(|form| (form.0, &form.1[..])).collect();
-            let added = policy.add(id, priority, action, &forms);
-            added.expect("a rule of the policy");
-            source_of_rule.push(source);
-        }
+        let policy = copied(&self.policy, |part, matches| {
+            let list = std::mem::replace(&mut matches[Field::List as usize], FieldMatch::Any);
+            let is_selected = matches!(list, FieldMatch::Any) || list == FieldMatch::Exact(value);
+            is_selected.then_some(part)
+        });
+        let rules = self.policy.ids().iter().zip(self.source_of_rule);
+        let kept = rules.filter(|(id, _)| policy.position(**id).is_some());
+        let source_of_rule = kept.map(|(_, source)| source).collect();
         Some(Config {
             policy,
             source_of_rule,

@@ -42,7 +42,7 @@ mod services;
 mod stateful;
 mod unsupported;
 
-pub use comparable::{as_acl, for_any_list, with_possible_headers};
+pub use comparable::{as_acl, for_any_list, with_impossible_headers_denied};
 pub use config::{Conditions, Config, SourceRule};
 pub use export::{Refusal, WriteError, WriteOptions, Written, as_five_tuples, write};
 pub use format::{ConfigFormat, read, unsupported_format};

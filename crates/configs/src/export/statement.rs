@@ -8,10 +8,7 @@
 use classyard::{FieldMatch, RuleId, Schema};
 
 use super::{Family, Refusal};
-use crate::packets::{FIELDS, Field, Values};
-
-/// The protocols with ports, TCP first.
-pub(super) const PORT_PROTOCOLS: [u8; 5] = [TCP, 17, 33, 132, 136];
+use crate::packets::{FIELDS, Field, PORT_PROTOCOLS, Values};
 
 /// The number of TCP among the IP protocols.
 pub(super) const TCP: u8 = 6;

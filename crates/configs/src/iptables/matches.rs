@@ -9,11 +9,8 @@ use super::matcher::Matcher;
 use super::modules::{is_protocol_module, parse_protocol, protocols_of_module, service_protocol};
 use super::notes::SetNote;
 use super::options::{Module, OptionUse};
-use crate::packets::{Families, Field, PacketSet, Values, range_of_addresses};
+use crate::packets::{Families, Field, PORT_PROTOCOLS, PacketSet, Values, range_of_addresses};
 use crate::services::parse_port;
-
-/// The protocols whose ports `-m multiport` reads.
-const MULTIPORT_PROTOCOLS: [u8; 5] = [6, 17, 33, 132, 136];
 
 /// The flags of TCP, from bit 0.
 const TCP_FLAGS: [&str; 6] = ["FIN", "SYN", "RST", "PSH", "ACK", "URG"];
@@ -138,7 +135,7 @@ fn other_option<'t>(
 /// Returns a fault if a match needs a protocol that the rule does not have.
 fn check_protocol<'t>(protocol: u8, module: &Module<'_, 't>) -> Result<(), Fault<'t>> {
     let protocols = match module.name {
-        "multiport" => &MULTIPORT_PROTOCOLS[..],
+        "multiport" => &PORT_PROTOCOLS[..],
         name => protocols_of_module(name),
     };
     if protocols.contains(&protocol) {

@@ -21,6 +21,9 @@ pub(crate) enum Field {
     Condition,
 }
 
+/// The protocols with ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
+pub(crate) const PORT_PROTOCOLS: [u8; 5] = [6, 17, 33, 132, 136];
+
 /// The number of fields.
 pub(crate) const FIELDS: usize = Field::Condition as usize + 1;
 

@@ -12,7 +12,7 @@ mod field;
 mod name;
 
 pub(crate) use address::{AddressError, parse_network, range_of_addresses, wildcard};
-pub(crate) use field::{FIELDS, Field, Values};
+pub(crate) use field::{FIELDS, Field, PORT_PROTOCOLS, Values};
 pub(crate) use name::{name_of_value, name_prefix, name_value};
 
 /// The maximum number of boxes of a set.

@@ -3,6 +3,8 @@
 mod cisco;
 mod kernel;
 mod random;
+#[path = "../common/random_numbers.rs"]
+mod random_numbers;
 mod refusals;
 mod round_trips;
 mod support;

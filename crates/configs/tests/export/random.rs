@@ -23,7 +23,7 @@ const DESTINATIONS: [&str; 4] = ["10.128.0.0/9", "192.0.2.128/25", "2001:db8:1::
 pub(crate) struct Features {
     actions: &'static [&'static str],
     protocols: &'static [&'static str],
-    /// One in so many rules has a protocol.
+    /// A rule has a protocol with the probability 1 / `protocol_in`.
     protocol_in: usize,
     flags_in: Option<usize>,
     has_states: bool,
@@ -64,7 +64,7 @@ const PORTS: [&str; 6] = ["22", "80-89", "0", "0-1023", "1024-65535", "0-65535"]
 const FLAGS: [&str; 4] = ["0x2&0x12", "0x10&0x10", "0x0&0x3f", "0x0&0x4"];
 const STATES: [&str; 4] = ["new", "1-2", "invalid", "4-7"];
 
-/// Adds a condition on a field to one of `count` rules.
+/// Adds a condition on a field with the probability 1 / `count`.
 fn maybe(random: &mut Random, count: usize, field: &str, texts: &[&str], rule: &mut String) {
     if random.once_in(count) {
         write!(rule, " {field}={}", random.pick(texts)).unwrap();

@@ -6,6 +6,8 @@ mod interpreter;
 mod matches;
 mod mutations;
 mod random;
+#[path = "../common/random_numbers.rs"]
+mod random_numbers;
 mod realistic;
 mod sets;
 mod support;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use classyard_analysis::diff;
-use classyard_configs::with_possible_headers;
+use classyard_configs::with_impossible_headers_denied;
 use classyard_report::failure::Failure;
 use classyard_report::input::count;
 use classyard_report::input::rules::RulesArgs;
@@ -82,7 +82,8 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         args.limit_differences
     };
     let mut progress = reporter.progress();
-    let [of_first, of_second] = [&first, &second].map(|rules| with_possible_headers(&rules.policy));
+    let [of_first, of_second] =
+        [&first, &second].map(|rules| with_impossible_headers_denied(&rules.policy));
     let diff = diff(&of_first, &of_second, &settings, &mut progress);
     drop(progress);
     let diff = diff.map_err(failure)?;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use classyard_analysis::{Diff, Difference, outside};
-use classyard_configs::with_possible_headers;
+use classyard_configs::with_impossible_headers_denied;
 use classyard_report::failure::Failure;
 use classyard_report::input::rules::LoadedRules;
 use classyard_report::output::style::{BAD, BOLD, GOOD, NOTABLE, counted, grouped, paint};
@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args, files: [&Path; 2], reporter: Reporter) -> Result<
         text => Some(parse(text, &rules.policy)?),
     };
     let settings = two_files::settings(args.steps / RULES_WITH_ALL_STEPS);
-    let policies = [&rules, &allowed].map(|rules| with_possible_headers(&rules.policy));
+    let policies = [&rules, &allowed].map(|rules| with_impossible_headers_denied(&rules.policy));
     let mut progress = reporter.progress();
     let selection = selection.as_ref();
     let [first, second] = &policies;

@@ -11,7 +11,7 @@ use crate::packets::Field;
 const MAX_ENTRIES: usize = 256;
 
 /// The protocols whose ports are compared: TCP, UDP and SCTP.
-const PORT_PROTOCOLS: [u8; 3] = [TCP, 17, 132];
+const COMPARED_PROTOCOLS: [u8; 3] = [TCP, 17, 132];
 
 /// The protocols with names, in lists of IPv4.
 const PROTOCOLS: [(u8, &str); 9] = [
@@ -175,12 +175,11 @@ impl<'l, 'p> Form<'l, 'p> {
             return Ok(String::new());
         };
         match statement.protocols {
-            Protocols::One(number) if !PORT_PROTOCOLS.contains(&number) => {
-                Err(statement.refuse(format!(
+            Protocols::One(number) if !COMPARED_PROTOCOLS.contains(&number) => Err(statement
+                .refuse(format!(
                     "ports of the protocol {number}, where access lists compare ports of TCP, UDP \
                      and SCTP; a rule that names one of these can be written"
-                )))
-            }
+                ))),
             _ if low == high => Ok(format!(" eq {low}")),
             _ => Ok(format!(" range {low} {high}")),
         }

@@ -5,10 +5,7 @@
 
 use super::value::NumberField;
 use crate::nftables::tree::Family;
-use crate::packets::{Families, Field, PacketSet, TooManyBoxes, Values};
-
-/// The protocols with ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
-pub(super) const PORT_PROTOCOLS: [u8; 5] = [6, 17, 33, 132, 136];
+use crate::packets::{Families, Field, PORT_PROTOCOLS, PacketSet, TooManyBoxes, Values};
 
 /// A property of packets that is modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
