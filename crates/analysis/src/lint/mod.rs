@@ -444,7 +444,7 @@ impl Linter<'_> {
         reduction.is_complete
     }
 
-    /// Returns the candidates that overlap one of some rules, best first.
+    /// Returns the candidates that overlap at least one of the rules, best first.
     fn overlapping(&self, rules: &[RuleId], mut candidates: Vec<RuleId>) -> Vec<RuleId> {
         let forms = |rule: RuleId| self.policy.rule(rule);
         candidates.retain(|&candidate| {

@@ -52,7 +52,7 @@ pub fn lint_some(
     })
 }
 
-/// Returns the rules that overlap one of some rules.
+/// Returns the rules that overlap at least one rule of a list.
 fn overlapping_any(rules: &RuleSet, ids: &[RuleId]) -> RuleSet {
     let examined: Vec<RuleRef<'_>> = ids.iter().filter_map(|&id| rules.get(id)).collect();
     let mut overlapping = RuleSet::new(rules.schema());

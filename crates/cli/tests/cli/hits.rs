@@ -22,7 +22,7 @@ fn packets(capture: &Capture) -> Vec<(u64, u32, LinkType, Vec<u8>)> {
     packets.collect()
 }
 
-/// Returns the packets of a capture whose line of `--winners` is one of `winners`.
+/// Returns the packets of a capture with a line of `--winners` that is in `winners`.
 fn with_winners(rules: &str, path: &str, winners: &[&str]) -> Vec<(u64, u32, LinkType, Vec<u8>)> {
     let lines = run(&format!("classify -r {rules} -c {path} --winners -")).exits(0);
     let all = packets(&capture(path));
@@ -333,7 +333,7 @@ fn fields_of_a_capture_are_lines() {
         assert_eq!((cells.len(), cells[8]), (12, *winner));
         assert_eq!(cells[3].is_empty(), *winner == "x");
     }
-    // The same lines in other formats, of some packets only.
+    // Lines of some packets, in other formats.
     let selected = format!("{arguments} --action reject --fields -");
     let csv = run(&format!("{selected} --format csv")).exits(0).csv();
     assert_eq!(csv.len(), 1 + 12);

@@ -55,8 +55,8 @@ pub struct RulesArgs {
     /// The schema of the rules: a built-in name or a TOML file
     ///
     /// Built-in schemas are ipv4-5tuple, ipv6-5tuple, openflow15, dual-5tuple (IPv4 and
-    /// IPv6 in one order), and acl (the fields of firewall rules). By default a file in the format `rules`
-    /// names it, and for other formats it is detected from the rules.
+    /// IPv6 in one order), and acl (the fields of firewall rules). By default a file in the
+    /// format `rules` names it, and for other formats it is detected from the rules.
     #[arg(long, value_name = "SCHEMA", help_heading = "Input")]
     pub schema: Option<String>,
 
@@ -472,8 +472,8 @@ fn unknown_format(error: ReadError, text: &str) -> ReadError {
 
 /// Reads two files of rules that are compared. Equal conditions of both have the same bit.
 /// `--list` applies to the files that have lists. Lists with different names are compared if
-/// each file has no other list. Rules of
-/// five-tuples become rules over the fields of firewalls if the other file has those.
+/// each file has no other list. Rules of five-tuples become rules over the fields of firewalls
+/// if the other file has those.
 pub fn load_both(
     readings: [&RulesArgs; 2],
     files: [&Path; 2],

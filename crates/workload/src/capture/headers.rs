@@ -131,8 +131,8 @@ fn push<const N: usize>(trace: &mut PolicyTrace, part: PartId, header: Option<[u
 ///
 /// A packet goes to the first part of the policy that can represent it, as with
 /// [`PolicyClassifier::classify_header`]. A part of five-tuples or of firewall rules can
-/// represent a packet of its IP version whose five-tuple is known. An `openflow15` part can represent every
-/// packet whose EtherType is known, so parts after it get no packets. The
+/// represent a packet of its IP version whose five-tuple is known. An `openflow15` part can
+/// represent every packet whose EtherType is known, so parts after it get no packets. The
 /// `in_port` of a header of `openflow15` is the position of the packet's interface + 1.
 /// Packets that fit no part are counted and get no header.
 ///

@@ -114,7 +114,7 @@ pub(crate) struct Args {
     /// Copy the packets that --rule and --action select to a pcap file, - for standard
     /// output
     ///
-    /// Bytes, times, lengths and the link type stay as they are. With - no report is
+    /// The copy keeps bytes, times, lengths and the link type. With - no report is
     /// printed.
     #[arg(
         short,

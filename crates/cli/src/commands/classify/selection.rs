@@ -76,7 +76,7 @@ impl Selection {
         }
     }
 
-    /// Selects the packets of all these rules, and of all rules with one of these actions.
+    /// Selects the packets of these rules, and of all rules with these actions.
     ///
     /// # Errors
     /// [`Failure::Usage`] if a rule or an action does not exist.

@@ -103,7 +103,7 @@ struct Reading<'t> {
     source: &'t str,
     folder: &'t Path,
     text: &'t str,
-    /// Bytes, what was found, and what was expected.
+    /// The range of bytes, the text found, and the text expected.
     mistakes: Vec<(Range<usize>, String, String)>,
 }
 
