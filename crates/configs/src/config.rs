@@ -3,7 +3,7 @@
 use classyard::{FieldMatch, Policy};
 use classyard_text::Problems;
 
-use crate::comparable::copied;
+use crate::copied::copied;
 use crate::packets::{Field, Values, name_value};
 
 /// A statement of a configuration that selects packets and decides them.

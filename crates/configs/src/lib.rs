@@ -27,6 +27,7 @@ mod chains;
 mod cisco;
 mod comparable;
 mod config;
+mod copied;
 mod document;
 mod export;
 mod format;
