@@ -154,16 +154,22 @@ impl<'a> AnalysedPart<'a> {
     }
 }
 
-/// Returns the rules that match a header that another rule matches.
-pub(crate) fn overlapping(rules: &RuleSet, other: &RuleRef<'_>) -> RuleSet {
+/// Returns the rules that match a header that some rule of `others` matches. Of many others,
+/// returns all rules, because comparing them would take long.
+pub(crate) fn overlapping(rules: &RuleSet, others: &RuleSet) -> RuleSet {
+    let overlaps_any = |rule: &RuleRef<'_>| others.iter().any(|other| rule.overlaps(&other));
     let mut overlapping = RuleSet::new(rules.schema());
-    for rule in rules.iter().filter(|rule| rule.overlaps(other)) {
+    let are_many = others.len() > MAX_COMPARED;
+    for rule in rules.iter().filter(|rule| are_many || overlaps_any(rule)) {
         overlapping
             .push(rule)
             .expect("rules of the schema with unique ids");
     }
     overlapping
 }
+
+/// The maximum number of rules with which [`overlapping`] compares each rule.
+const MAX_COMPARED: usize = 16;
 
 /// The length of a list of boxes above which a query of the index is faster than a comparison
 /// with every box of the list.

@@ -64,8 +64,8 @@ impl Query {
     }
 }
 
-/// Returns the rules that decide the headers of `selection`. Only the first rule of each of
-/// its parts counts: it selects the headers that it matches.
+/// Returns the rules that decide the headers that some rule of `selection` matches. No two rules
+/// of `selection` may match the same header, because shares would count it twice.
 ///
 /// ```
 /// use classyard::prelude::*;
@@ -109,12 +109,11 @@ pub fn query(
         if selection.is_empty() {
             continue;
         }
-        let overlapping = overlapping(policy.part(part_id), &selection.rule(0));
+        let overlapping = overlapping(policy.part(part_id), selection);
         let part = AnalysedPart::new(&[&overlapping, selection])?;
         let mut examination = Examination {
             part: &part,
             part_id,
-            place: part.places(1).start,
             search: CoverSearch::default(),
             found: BTreeMap::new(),
             undecided: BTreeSet::new(),
@@ -135,8 +134,6 @@ const NO_RULE: u32 = u32::MAX;
 struct Examination<'a> {
     part: &'a AnalysedPart<'a>,
     part_id: PartId,
-    /// The place of the rule that selects the headers.
-    place: u32,
     search: CoverSearch,
     /// By place.
     found: BTreeMap<u32, Answer>,
@@ -147,13 +144,14 @@ struct Examination<'a> {
 impl Examination<'_> {
     fn run(&mut self, steps: &mut Steps, progress: &mut dyn Progress) -> Result<(), BuildError> {
         let boxes = self.part.boxes();
-        if !boxes.is_exact(self.place) {
-            // Its box has more headers than the selection.
+        let mut selections = self.part.places(1);
+        if !selections.all(|place| boxes.is_exact(place)) {
+            // Some boxes have more headers than the selection.
             self.undecided.extend(self.part.places(0));
             self.undecided.insert(NO_RULE);
             return Ok(());
         }
-        let selected = boxes.of(self.place);
+        let selected = self.part.boxes_at(self.part.places(1));
         let shares = selected
             .clone()
             .map(|number| self.part.space().share(boxes.bounds(number)));

@@ -96,7 +96,7 @@ impl Space {
             return vec![vec![only.ranks(ends)]];
         }
         let width = self.schema.field(first.field).width();
-        let prefixes = masked_values(&field, width);
+        let prefixes = field.masked_values(width);
         let intervals = prefixes.into_iter().map(|prefix| {
             let ends = axes.iter().map(|axis| axis.ranks(axis.ends_under(prefix)));
             ends.collect()
@@ -235,7 +235,7 @@ impl Axis {
                 starts.add(ends_of(&field, self.width), self.max_value());
             } else {
                 let width = rule.schema().field(self.field).width();
-                for prefix in masked_values(&field, width) {
+                for prefix in field.masked_values(width) {
                     starts.add(self.ends_under(prefix), self.max_value());
                 }
             }
@@ -351,57 +351,8 @@ fn axes_of<'a>(
 
 /// Returns the smallest and the largest value of a match that is an interval.
 fn ends_of(field: &FieldMatch, width: u32) -> [u64; 2] {
-    let full = u128::MAX >> (128 - width);
-    let under = |value: u128, mask: u128| [value & mask, value & mask | full & !mask];
-    let ends = match *field {
-        FieldMatch::Any => [0, full],
-        FieldMatch::Exact(value) => [value, value],
-        FieldMatch::Prefix { value, length } => under(value, prefix_mask(width, length)),
-        FieldMatch::Range { low, high } => [low, high],
-        FieldMatch::Ternary { value, mask } => under(value, mask),
-    };
-    ends.map(|end| u64::try_from(end).expect("an axis has at most 64 bits"))
-}
-
-/// Returns a match as values under masks. A range becomes prefixes.
-fn masked_values(field: &FieldMatch, width: u32) -> Vec<(u128, u128)> {
-    let full = u128::MAX >> (128 - width);
-    match *field {
-        FieldMatch::Any => vec![(0, 0)],
-        FieldMatch::Exact(value) => vec![(value, full)],
-        FieldMatch::Prefix { value, length } => vec![(value, prefix_mask(width, length))],
-        FieldMatch::Ternary { value, mask } => vec![(value, mask)],
-        FieldMatch::Range { low, high } => prefixes_of(low, high, width),
-    }
-}
-
-/// Returns the fewest prefixes that have the values from `low` to `high`.
-fn prefixes_of(mut low: u128, high: u128, width: u32) -> Vec<(u128, u128)> {
-    let full = u128::MAX >> (128 - width);
-    let mut prefixes = Vec::new();
-    loop {
-        // The largest prefix that begins at `low` and does not exceed `high`.
-        let mut free = low.trailing_zeros().min(width);
-        while free > 0 && full >> (width - free) > high - low {
-            free -= 1;
-        }
-        prefixes.push((low, prefix_mask(width, width - free)));
-        let last = low | if free == 0 { 0 } else { full >> (width - free) };
-        if last >= high {
-            return prefixes;
-        }
-        low = last + 1;
-    }
-}
-
-/// Returns a mask of the leading `length` of `width` bits.
-fn prefix_mask(width: u32, length: u32) -> u128 {
-    let full = u128::MAX >> (128 - width);
-    if length == 0 {
-        0
-    } else {
-        full & full << (width - length)
-    }
+    let (low, high) = field.as_range(width).expect("an interval");
+    [low, high].map(|end| u64::try_from(end).expect("an axis has at most 64 bits"))
 }
 
 /// Returns the smallest intervals that contain all alternatives.
@@ -413,30 +364,4 @@ fn hull(alternatives: &[Vec<[u32; 2]>]) -> Vec<[u32; 2]> {
         }
     }
     hull
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_range_is_its_prefixes() {
-        for width in 1..=6 {
-            let top = (1u128 << width) - 1;
-            for low in 0..=top {
-                for high in low..=top {
-                    let prefixes = prefixes_of(low, high, width);
-                    assert!(prefixes.len() <= (2 * width as usize).max(3) - 2);
-                    for value in 0..=top {
-                        let matching = prefixes
-                            .iter()
-                            .filter(|(bits, mask)| value & mask == *bits)
-                            .count();
-                        assert_eq!(matching, usize::from((low..=high).contains(&value)));
-                    }
-                }
-            }
-        }
-        assert_eq!(prefixes_of(0, u128::MAX, 128), [(0, 0)]);
-    }
 }

@@ -9,20 +9,7 @@ use classyard_conformance::random::{Dice, SeededDice};
 
 mod small;
 
-use small::{all_keys, crowded_policy, small_match, small_policy, small_schema};
-
-/// Returns a policy of one rule that selects headers.
-fn selection(schema: &std::sync::Arc<Schema>, dice: &mut dyn Dice) -> Policy {
-    let mut selection = Policy::single(schema);
-    let part = selection.part_ids().next().unwrap();
-    let fields = schema.fields().iter();
-    let matches: Vec<_> = fields.map(|field| small_match(field, dice)).collect();
-    let (id, action) = (RuleId::from_index(0), ActionId(0));
-    selection
-        .add(id, Priority(0), action, &[(part, &matches)])
-        .unwrap();
-    selection
-}
+use small::{all_keys, apart, crowded_policy, small_policy, small_schema};
 
 /// Returns the name of the action of a rule.
 fn action(policy: &Policy, rule: Option<RuleId>) -> Option<&str> {
@@ -35,7 +22,12 @@ fn check(policies: [&Policy; 2], selection: Option<&Policy>, result: &Diff) -> u
     let rules = policies.map(|policy| &policy.parts()[0]);
     let keys = all_keys(rules[0].schema());
     assert!(result.undecided().is_empty() && !result.is_cut());
-    let selects = |key: &[u64]| selection.is_none_or(|rules| rules.parts()[0].rule(0).matches(key));
+    let selects = |key: &[u64]| {
+        let mut rules = selection.map(|selection| selection.parts()[0].iter());
+        rules
+            .as_mut()
+            .is_none_or(|rules| rules.any(|rule| rule.matches(key)))
+    };
     let winners = |key: &[u64]| rules.map(|rules| rules.scan(key).rule());
     let is_outside = |winners: [Option<RuleId>; 2]| {
         action(policies[0], winners[0]) == Some("permit")
@@ -78,7 +70,7 @@ fn headers_outside_are_those_of_every_header() {
             0 => first.clone(),
             _ => small_policy(&schema, &mut dice),
         };
-        let selection = (round % 2 == 0).then(|| selection(&schema, &mut dice));
+        let selection = (round % 2 == 0).then(|| apart(&schema, 1 + dice.below(3), &mut dice));
         let settings = DiffSettings::default();
         let selection = selection.as_ref();
         let result = outside(

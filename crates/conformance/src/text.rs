@@ -61,7 +61,7 @@ pub fn write_field(field: &Field) -> String {
     text
 }
 
-/// Reads a match: `*`, `80`, `10.0.0.0/8`, `80-89`, `0x10&0xf0`.
+/// Reads a match: `*`, `80`, `10.0.0.0/8`, `80-89`, `0x10&0xf0`, `+syn-ack`.
 ///
 /// # Errors
 /// A description of the problem.
@@ -69,6 +69,8 @@ pub fn parse_match(field: &Field, text: &str) -> Result<FieldMatch, String> {
     let value = |part: &str| parse_value(field, part);
     if text == "*" {
         Ok(FieldMatch::Any)
+    } else if let Some((value, mask)) = field.format().parse_masked(text) {
+        Ok(FieldMatch::Ternary { value, mask })
     } else if let Some((part, length)) = text.split_once('/') {
         let length = length
             .parse()

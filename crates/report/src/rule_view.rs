@@ -1,6 +1,7 @@
 //! Rules as reports show them.
 
 use classyard::{FieldMatch, Policy, RuleId, RuleRef};
+use classyard_configs::SourceRule;
 use serde::Serialize;
 
 use crate::input::rules::LoadedRules;
@@ -15,7 +16,8 @@ pub struct RuleView {
     /// The column of the statement of a configuration, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
-    /// The statement of a configuration that the rule comes from.
+    /// The statement of a configuration that the rule comes from, or the line of a file of
+    /// rules that became several rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub statement: Option<String>,
     /// The list of rules that the statement is in.
@@ -48,10 +50,11 @@ impl RuleView {
             rule: position,
             line: rules.line(position),
             column: statement.map(|statement| statement.column),
-            statement: statement.map(|statement| {
-                match statement.is_implied || statement.is_default {
-                    true => format!("{} (default)", statement.text),
-                    false => statement.text.clone(),
+            statement: rules.text(position).map(|text| {
+                let is_default = |one: &SourceRule| one.is_implied || one.is_default;
+                match statement.is_some_and(is_default) {
+                    true => format!("{text} (default)"),
+                    false => text.to_owned(),
                 }
             }),
             list: statement.map(|statement| statement.list.clone()),

@@ -5,6 +5,7 @@
 //! text. It loads nothing if there are problems, unless [`ReadOptions::skip_bad`] keeps
 //! the good lines. In that case it reports how many lines it skipped and why.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 
@@ -82,6 +83,7 @@ impl ReadOptions {
                 notes: Vec::new(),
                 merged_rules: 0,
                 rule_lines: Vec::new(),
+                line_texts: BTreeMap::new(),
             })
         } else {
             Err(ReadError::Bad(problems))
@@ -112,6 +114,9 @@ pub struct Loaded<T> {
     /// If the value is a policy: the line of each rule, counted from 1, in the order of
     /// [`Policy::ids`](classyard::Policy::ids).
     pub rule_lines: Vec<u32>,
+    /// The text of lines that became several rules, by line: the start of the line, up to 200
+    /// characters.
+    pub line_texts: BTreeMap<u32, String>,
 }
 
 /// Formats a count with its noun, which is given in the plural: `1 rule`, `2 rules`.

@@ -4,7 +4,7 @@
 //! counts if its first action is the one in question.
 
 use classyard::policy::PartId;
-use classyard::{Policy, Progress, RuleRef, RuleSet};
+use classyard::{Policy, Progress};
 
 use crate::boxes::overlap;
 use crate::cover::{Steps, common};
@@ -44,14 +44,15 @@ impl Scope {
         }
     }
 
-    /// Returns a scope of the headers that the rule at a place matches. `None` if the rule
-    /// needs too many boxes.
-    fn selected_by(part: &AnalysedPart<'_>, place: u32, action: u32) -> Option<Scope> {
-        let boxes = part.boxes();
-        if !boxes.is_exact(place) {
+    /// Returns a scope of the headers that the rules of the third list match. `None` if one of
+    /// them needs too many boxes.
+    fn selected_by_third_list(part: &AnalysedPart<'_>, action: u32) -> Option<Scope> {
+        let (boxes, mut places) = (part.boxes(), part.places(2));
+        if !places.all(|place| boxes.is_exact(place)) {
             return None;
         }
-        let selected = boxes.of(place).map(|number| boxes.bounds(number));
+        let numbers = part.boxes_at(part.places(2));
+        let selected = numbers.map(|number| boxes.bounds(number));
         let shares = selected.clone().map(|bounds| part.space().share(bounds));
         Some(Scope {
             action: Some(action),
@@ -81,8 +82,9 @@ impl Scope {
 /// not. Actions are compared by name. The result has no differences if and only if everything
 /// with this action in the first policy has it in the second policy too.
 ///
-/// `selection` restricts the headers: only the first rule of each of its parts counts, and
-/// selects the headers that it matches. Its schemas are those of the policies.
+/// `selection` restricts the headers to those that one of its rules matches. Its schemas are
+/// those of the policies. No two of its rules may match the same header, because shares would
+/// count it twice.
 ///
 /// ```
 /// use classyard::prelude::*;
@@ -138,14 +140,14 @@ pub fn outside(
             None => None,
             Some(selection) if selection.part(part_id).is_empty() => continue,
             Some(selection) => {
-                let selecting = selection.part(part_id).rule(0);
-                let [first, second] = parts.map(|rules| overlapping(rules, &selecting));
-                Some([first, second, only(selecting)])
+                let selecting = selection.part(part_id);
+                let [first, second] = parts.map(|rules| overlapping(rules, selecting));
+                Some((first, second, selecting))
             }
         };
         let part = match &selected {
             None => AnalysedPart::new(&parts)?,
-            Some([first, second, selecting]) => AnalysedPart::new(&[first, second, selecting])?,
+            Some((first, second, selecting)) => AnalysedPart::new(&[first, second, selecting])?,
         };
         let mut first_places = part.places(0);
         let Some(example) = first_places.find(|&place| part.action(place) == action) else {
@@ -155,7 +157,7 @@ pub fn outside(
         let action = actions[example as usize];
         let scope = match &selected {
             None => Some(Scope::with_action(action)),
-            Some(_) => Scope::selected_by(&part, part.places(2).start, action),
+            Some(_) => Scope::selected_by_third_list(&part, action),
         };
         let Some(scope) = scope else {
             result.undecided.extend(undecided(part_id, &part, example));
@@ -168,13 +170,6 @@ pub fn outside(
         }
     }
     Ok(result)
-}
-
-/// Returns a list of one rule.
-fn only(rule: RuleRef<'_>) -> RuleSet {
-    let mut list = RuleSet::new(rule.schema());
-    list.push(rule).expect("a rule of the schema");
-    list
 }
 
 /// Returns the rules of the first list with the action of the rule at `example`.

@@ -51,6 +51,23 @@ pub(crate) fn small_match(field: &Field, dice: &mut dyn Dice) -> FieldMatch {
     }
 }
 
+/// Returns at most `count` random rules, of which no two match the same header.
+pub(crate) fn apart(schema: &Arc<Schema>, count: usize, dice: &mut dyn Dice) -> Policy {
+    let mut policy = Policy::single(schema);
+    let part = policy.part_ids().next().unwrap();
+    for id in (0..count).map(RuleId::from_index) {
+        let fields = schema.fields().iter();
+        let matches: Vec<_> = fields.map(|field| small_match(field, dice)).collect();
+        let rule = Rule::new(schema, id, Priority(0), ActionId(0), &matches).unwrap();
+        let overlaps = |other: classyard::RuleRef<'_>| other.overlaps(&rule.view());
+        if !policy.parts()[0].iter().any(overlaps) {
+            let added = policy.add(id, Priority(0), ActionId(0), &[(part, &matches)]);
+            added.unwrap();
+        }
+    }
+    policy
+}
+
 /// Returns a policy of 2 to 15 rules with three actions.
 pub(crate) fn small_policy(schema: &Arc<Schema>, dice: &mut dyn Dice) -> Policy {
     let rules = 2 + dice.below(14);

@@ -39,6 +39,31 @@ fn a_rule_that_several_rules_cover_is_dead() {
     );
 }
 
+/// A line with lists is one statement, whose parts can be dead.
+#[test]
+fn a_line_of_several_rules_is_one_finding() {
+    let folder = Folder::new();
+    let text = "schema acl\n\
+                allow proto=tcp dst=192.0.2.1-192.0.2.8,2001:db8::1 dport=80,443\n\
+                allow proto=tcp dst=192.0.2.8 dport=!1-79,81-442,444-65535,0\n\
+                deny proto=tcp dport=22,443 src=!10.0.0.0/8\n\
+                deny proto=tcp dport=22\n";
+    let rules = folder.file("fw.rules", text);
+    let result = run(&format!("lint {rules} --select dead,partly-dead")).exits(1);
+    result
+        .prints(
+            "fw.rules:3: dead: covered by line 2 (allow proto=tcp \
+             dst=192.0.2.1-192.0.2.8,2001:db8::1 dport=80,443)\n    \
+             allow proto=tcp dst=192.0.2.8 dport=!1-79,81-442,444-65535,0\n",
+        )
+        .prints("4 rules, 1 dead");
+    let out = folder.path("shorter.rules");
+    run(&format!("minimise {rules} {out} --dead-only")).exits(0);
+    let shorter = std::fs::read_to_string(&out).unwrap();
+    assert_eq!(shorter.lines().count(), text.lines().count() - 1);
+    run(&format!("diff {rules} {out} --equivalent")).exits(0);
+}
+
 #[test]
 fn a_rule_whose_removal_changes_nothing_is_redundant() {
     let folder = Folder::new();

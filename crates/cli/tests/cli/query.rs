@@ -33,6 +33,47 @@ fn the_rules_that_decide_a_match_are_listed() {
     assert_eq!(rows[1][..3], ["permit", "1", "3"]);
 }
 
+/// The share counts all values of the lists.
+#[test]
+fn a_match_has_lists_and_negations() {
+    let folder = Folder::new();
+    let rules = folder.file("fw.rules", RULES);
+    let matches = "src=!0.0.0.0/1,192.0.0.0/2 dst=192.0.2.1-192.0.2.2 proto=tcp dport=22,8080";
+    let answers = run_query(&rules, matches, &["--format", "json"]).exits(0);
+    let report = answers.json();
+    let answers = report["answers"].as_array().unwrap();
+    let shown = answers
+        .iter()
+        .map(|one| (one["rule"]["line"].as_u64(), one["share"].as_f64()));
+    assert_eq!(
+        shown.collect::<Vec<_>>(),
+        [(Some(3), Some(0.5)), (Some(4), Some(0.5))]
+    );
+    let allowed = folder.file(
+        "allowed.rules",
+        "schema ipv4-5tuple\npermit dport=!22,1000\n",
+    );
+    run_query(
+        &rules,
+        "dport=21-23,80",
+        &["--within", &allowed, "--action", "permit"],
+    )
+    .exits(1)
+    .prints("dport=22");
+    run_query(
+        &rules,
+        "dport=21,23,80",
+        &["--within", &allowed, "--action", "permit"],
+    )
+    .exits(0);
+    run_query(&rules, "proto=!tcp src=!10.0.0.1 dst=!10.0.0.1", &[])
+        .exits(2)
+        .complains("65536 rules");
+    run_query(&rules, "proto=!tcp src=!10.0.0.1", &[])
+        .exits(2)
+        .complains("the match has 8160 boxes; expected at most 4096");
+}
+
 #[test]
 fn packets_without_a_rule_are_listed_last() {
     let folder = Folder::new();

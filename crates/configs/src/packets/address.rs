@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use classyard::FieldMatch;
 use thiserror::Error;
 
 use super::{Families, Values};
@@ -80,26 +81,14 @@ pub(crate) fn range_of_addresses(
     first: IpAddr,
     last: IpAddr,
 ) -> Result<Vec<(Families, Values)>, AddressError> {
-    let (family, mut low, bits) = family_and_bits(first);
+    let (family, low, bits) = family_and_bits(first);
     let (last_family, high, _) = family_and_bits(last);
     if family != last_family || low > high {
         return Err(AddressError::Range);
     }
-    let mut networks = Vec::new();
-    loop {
-        // The largest network that starts at `low` and does not end above `high`.
-        let mut free_bits = low.trailing_zeros().min(bits);
-        let end = |free_bits: u32| low | u128::MAX.checked_shr(128 - free_bits).unwrap_or(0);
-        while end(free_bits) > high {
-            free_bits -= 1;
-        }
-        networks.push((
-            family,
-            Values::bits(low, prefix_mask(bits - free_bits, bits)),
-        ));
-        match end(free_bits) {
-            end if end == high => return Ok(networks),
-            end => low = end + 1,
-        }
-    }
+    let masked = FieldMatch::Range { low, high }.masked_values(bits);
+    let networks = masked.into_iter();
+    Ok(networks
+        .map(|(value, mask)| (family, Values::bits(value, mask)))
+        .collect())
 }

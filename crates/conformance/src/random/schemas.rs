@@ -43,7 +43,7 @@ const ROLES: [FieldRole; 4] = [
     FieldRole::DestinationPort,
 ];
 
-const FORMATS: [ValueFormat; 9] = [
+const FORMATS: [ValueFormat; 10] = [
     ValueFormat::Decimal,
     ValueFormat::Hex,
     ValueFormat::Ipv4,
@@ -52,6 +52,7 @@ const FORMATS: [ValueFormat; 9] = [
     ValueFormat::IpProtocol,
     ValueFormat::ConnectionState,
     ValueFormat::Fragment,
+    ValueFormat::TcpFlags,
     ValueFormat::Text,
 ];
 

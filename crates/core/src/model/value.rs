@@ -31,14 +31,17 @@ pub enum ValueFormat {
     /// `whole`, `first` or `later`: a packet that is not a fragment, a first fragment or
     /// a later fragment; for fields of 2 bits
     Fragment,
+    /// `0x12`; values under a mask are written by the names of the flags, `+syn-ack` for SYN
+    /// without ACK; for fields of 8 bits
+    TcpFlags,
     /// `eth0`: a text of at most 16 bytes, padded with zero bytes; for fields of 128 bits.
     /// `\x2a` is the byte 0x2a. Bytes that are not printable are written so, and so are
-    /// spaces and the characters `\\`, `*`, `,`, `=`, `#` and `"`.
+    /// spaces and the characters `\\`, `*`, `,`, `=`, `#`, `"` and `!`.
     Text,
 }
 
-/// Common IP protocols with their numbers (IANA).
-const PROTOCOL_NUMBERS: [(&str, u8); 17] = [
+/// Common IP protocols with their numbers (IANA). The first name of a number is written.
+const PROTOCOL_NUMBERS: [(&str, u8); 18] = [
     ("hopopt", 0),
     ("icmp", 1),
     ("igmp", 2),
@@ -51,6 +54,7 @@ const PROTOCOL_NUMBERS: [(&str, u8); 17] = [
     ("esp", 50),
     ("ah", 51),
     ("icmpv6", 58),
+    ("ipv6-icmp", 58),
     ("eigrp", 88),
     ("ospf", 89),
     ("pim", 103),
@@ -71,11 +75,14 @@ const CONNECTION_STATES: [(&str, u8); 5] = [
 /// Kinds of fragments, with their numbers in fields.
 const FRAGMENTS: [(&str, u8); 3] = [("whole", 0), ("first", 1), ("later", 2)];
 
+/// Flags of TCP, from bit 0.
+const TCP_FLAGS: [&str; 8] = ["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
+
 /// The number of bytes of a text.
 const TEXT_BYTES: usize = 16;
 
 impl ValueFormat {
-    const ALL: [ValueFormat; 9] = [
+    const ALL: [ValueFormat; 10] = [
         ValueFormat::Decimal,
         ValueFormat::Hex,
         ValueFormat::Ipv4,
@@ -84,6 +91,7 @@ impl ValueFormat {
         ValueFormat::IpProtocol,
         ValueFormat::ConnectionState,
         ValueFormat::Fragment,
+        ValueFormat::TcpFlags,
         ValueFormat::Text,
     ];
 
@@ -109,6 +117,7 @@ impl ValueFormat {
             ValueFormat::IpProtocol => "ip-protocol",
             ValueFormat::ConnectionState => "connection-state",
             ValueFormat::Fragment => "fragment",
+            ValueFormat::TcpFlags => "tcp-flags",
             ValueFormat::Text => "text",
         }
     }
@@ -127,7 +136,7 @@ impl ValueFormat {
             ValueFormat::Ipv4 => width == 32,
             ValueFormat::Ipv6 => width == 128,
             ValueFormat::Mac => width == 48,
-            ValueFormat::IpProtocol => width == 8,
+            ValueFormat::IpProtocol | ValueFormat::TcpFlags => width == 8,
             ValueFormat::ConnectionState => width == 3,
             ValueFormat::Fragment => width == 2,
             ValueFormat::Text => width == 128,
@@ -139,7 +148,7 @@ impl ValueFormat {
     #[must_use]
     pub fn parse(self, text: &str) -> Option<u128> {
         let special = match self {
-            ValueFormat::Decimal | ValueFormat::Hex => None,
+            ValueFormat::Decimal | ValueFormat::Hex | ValueFormat::TcpFlags => None,
             ValueFormat::Ipv4 => text.parse::<Ipv4Addr>().ok().map(|a| a.to_bits().into()),
             ValueFormat::Ipv6 => text.parse::<Ipv6Addr>().ok().map(Ipv6Addr::to_bits),
             ValueFormat::Mac => parse_mac(text),
@@ -152,6 +161,56 @@ impl ValueFormat {
             ValueFormat::Text => return parse_text(text),
         };
         special.or_else(|| parse_number(text))
+    }
+
+    /// Parses values under a mask that have a notation of their own, such as `+syn-ack`;
+    /// returns the value and the mask. `None` for any other text.
+    ///
+    /// ```
+    /// use classyard::value::ValueFormat;
+    ///
+    /// assert_eq!(ValueFormat::TcpFlags.parse_masked("+syn-ack"), Some((0x02, 0x12)));
+    /// assert_eq!(ValueFormat::TcpFlags.parse_masked("0x02"), None);
+    /// ```
+    #[must_use]
+    pub fn parse_masked(self, text: &str) -> Option<(u128, u128)> {
+        if self != ValueFormat::TcpFlags {
+            return None;
+        }
+        let (mut value, mut mask) = (0, 0);
+        let mut unread = text;
+        while let Some(sign) = unread.chars().next() {
+            unread = unread.strip_prefix(['+', '-'])?;
+            let name_end = unread.find(['+', '-']).unwrap_or(unread.len());
+            let (name, after) = unread.split_at(name_end);
+            let mut flags = TCP_FLAGS.iter();
+            let bit = flags.position(|flag| flag.eq_ignore_ascii_case(name))?;
+            if mask >> bit & 1 != 0 {
+                return None;
+            }
+            mask |= 1 << bit;
+            value |= u128::from(sign == '+') << bit;
+            unread = after;
+        }
+        (mask != 0).then_some((value, mask))
+    }
+
+    /// Returns values under a mask in the notation that [`parse_masked`] parses. `None` if the
+    /// format has none.
+    ///
+    /// [`parse_masked`]: ValueFormat::parse_masked
+    #[must_use]
+    pub fn display_masked(self, value: u128, mask: u128) -> Option<String> {
+        if self != ValueFormat::TcpFlags || mask == 0 || mask > 0xff {
+            return None;
+        }
+        let flags = TCP_FLAGS.iter().enumerate();
+        let compared = flags.filter(|(bit, _)| mask >> bit & 1 != 0);
+        let signed = compared.map(|(bit, name)| match value >> bit & 1 {
+            0 => format!("-{name}"),
+            _ => format!("+{name}"),
+        });
+        Some(signed.collect())
     }
 
     /// Returns an adapter that prints `value` in this format.
@@ -176,6 +235,7 @@ impl ValueFormat {
                 "new, established, related, invalid or untracked, or a number"
             }
             ValueFormat::Fragment => "whole, first or later, or a number",
+            ValueFormat::TcpFlags => "a number, or flags such as +syn-ack",
             ValueFormat::Text => "a text of 1 to 16 bytes such as eth0",
         }
     }
@@ -238,7 +298,7 @@ fn write_text(f: &mut fmt::Formatter<'_>, value: u128) -> fmt::Result {
     }
     for (index, &byte) in bytes[..length].iter().enumerate() {
         let starts_number = index == 0 && bytes.starts_with(b"0x");
-        if !byte.is_ascii_graphic() || b"\\*,=#\"".contains(&byte) || starts_number {
+        if !byte.is_ascii_graphic() || b"\\*,=#\"!".contains(&byte) || starts_number {
             write!(f, "\\x{byte:02x}")?;
         } else {
             write!(f, "{}", char::from(byte))?;
@@ -259,7 +319,7 @@ impl fmt::Display for DisplayValue {
         let value = self.value;
         match self.format {
             ValueFormat::Decimal => write!(f, "{value}"),
-            ValueFormat::Hex => write!(f, "{value:#x}"),
+            ValueFormat::Hex | ValueFormat::TcpFlags => write!(f, "{value:#x}"),
             ValueFormat::Ipv4 => match u32::try_from(value) {
                 Ok(bits) => write!(f, "{}", Ipv4Addr::from_bits(bits)),
                 Err(_) => write!(f, "{value:#x}"),
@@ -301,10 +361,12 @@ mod tests {
             (ValueFormat::ConnectionState, 1, "established"),
             (ValueFormat::ConnectionState, 7, "7"),
             (ValueFormat::Fragment, 2, "later"),
+            (ValueFormat::TcpFlags, 0x12, "0x12"),
             (ValueFormat::Text, 0x6574_6830 << 96, "eth0"),
             (ValueFormat::Text, 0x0031_3031 << 104, "101"),
             (ValueFormat::Text, 0x7865_2d30_2f30 << 80, "xe-0/0"),
             (ValueFormat::Text, 0x6120_5c2a << 96, "a\\x20\\x5c\\x2a"),
+            (ValueFormat::Text, 0x2178 << 112, "\\x21x"),
             (ValueFormat::Text, 0x0030_7831 << 104, "\\x30x1"),
             (ValueFormat::Text, 1, &("\\x00".repeat(15) + "\\x01")),
             (ValueFormat::Text, 0, "\\x00"),
@@ -338,6 +400,32 @@ mod tests {
         for text in ["", "12345678901234567", "0x", "0xg"] {
             assert_eq!(ValueFormat::Text.parse(text), None, "{text:?}");
         }
+    }
+
+    #[test]
+    fn flags_under_masks_round_trip_through_text() {
+        let format = ValueFormat::TcpFlags;
+        for mask in 1..=0xff {
+            for value in [mask, 0, mask & 0x55, mask & 0xaa] {
+                let text = format.display_masked(value, mask).unwrap();
+                assert_eq!(format.parse_masked(&text), Some((value, mask)), "{text}");
+            }
+        }
+        for text in [
+            "",
+            "+",
+            "syn",
+            "+syn+",
+            "+syn-syn",
+            "+-ack",
+            "+SYN +ACK",
+            "+x",
+        ] {
+            assert_eq!(format.parse_masked(text), None, "{text}");
+        }
+        assert_eq!(format.parse_masked("-ACK+Syn"), Some((0x02, 0x12)));
+        assert_eq!(format.display_masked(0, 0), None);
+        assert_eq!(ValueFormat::Hex.display_masked(1, 1), None);
     }
 
     #[test]

@@ -134,8 +134,14 @@ enum Lists {
 
 /// The statements of a file that its rules come from.
 enum Statements {
-    /// The line of each rule, in file order.
-    Lines(Vec<u32>),
+    Lines {
+        /// The line of each rule, in file order.
+        lines: Vec<u32>,
+        /// The text of lines that became several rules.
+        texts: BTreeMap<u32, String>,
+        /// A number of each rule's line, if a line became several rules.
+        line_of_rule: Option<Vec<u32>>,
+    },
     /// The statements of a configuration, and the statement of each rule.
     Config {
         sources: Vec<SourceRule>,
@@ -185,16 +191,27 @@ impl LoadedRules {
     /// Returns the line, from 1, of the rule at a position in file order.
     pub fn line(&self, position: usize) -> Option<u32> {
         match &self.statements {
-            Statements::Lines(lines) => lines.get(position).copied(),
+            Statements::Lines { lines, .. } => lines.get(position).copied(),
             Statements::Config { .. } => self.statement(position).map(|source| source.line),
         }
     }
 
+    /// Returns the text of the line or statement that the rule at a position in file order comes
+    /// from. `None` if the rule is all that its line says.
+    pub fn text(&self, position: usize) -> Option<&str> {
+        match &self.statements {
+            Statements::Lines { lines, texts, .. } => {
+                texts.get(lines.get(position)?).map(String::as_str)
+            }
+            Statements::Config { .. } => self.statement(position).map(|source| &*source.text),
+        }
+    }
+
     /// Returns the statement of a configuration that the rule at a position in file order
-    /// comes from. `None` for formats of rules with a line each.
+    /// comes from. `None` for other formats.
     pub fn statement(&self, position: usize) -> Option<&SourceRule> {
         match &self.statements {
-            Statements::Lines(_) => None,
+            Statements::Lines { .. } => None,
             Statements::Config {
                 sources,
                 source_of_rule,
@@ -202,11 +219,11 @@ impl LoadedRules {
         }
     }
 
-    /// Returns for each rule, in file order, a number of its statement. `None` for formats of
-    /// rules with a line each.
+    /// Returns for each rule, in file order, a number of its line or statement. `None` if each
+    /// rule has one of its own.
     pub fn statement_of_rule(&self) -> Option<&[u32]> {
         match &self.statements {
-            Statements::Lines(_) => None,
+            Statements::Lines { line_of_rule, .. } => line_of_rule.as_deref(),
             Statements::Config { source_of_rule, .. } => Some(source_of_rule),
         }
     }
@@ -257,7 +274,7 @@ impl LoadedRules {
     /// Returns the number of statements with conditions that no field can express.
     pub fn statements_with_conditions(&self) -> usize {
         match &self.statements {
-            Statements::Lines(_) => 0,
+            Statements::Lines { .. } => 0,
             Statements::Config {
                 sources,
                 source_of_rule,
@@ -571,11 +588,27 @@ fn finish(
         embedded,
         skipped: loaded.skipped.total(),
         merged: loaded.merged_rules,
-        statements: Statements::Lines(loaded.rule_lines),
+        statements: Statements::Lines {
+            line_of_rule: (!loaded.line_texts.is_empty()).then(|| numbers_of(&loaded.rule_lines)),
+            lines: loaded.rule_lines,
+            texts: loaded.line_texts,
+        },
         conditions: Vec::new(),
         lists: Vec::new(),
         allowances: BTreeMap::new(),
     }
+}
+
+/// Returns for each line the number of different lines before it.
+fn numbers_of(lines: &[u32]) -> Vec<u32> {
+    let mut number = 0;
+    let mut last_line = None;
+    let numbers = lines.iter().map(|&line| {
+        let is_new = last_line.replace(line).is_some_and(|last| last != line);
+        number += u32::from(is_new);
+        number
+    });
+    numbers.collect()
 }
 
 /// Returns the built-in schema `text`, or the schema in the file `text`.

@@ -14,7 +14,7 @@
 //! kind = "prefix"
 //! role = "source-address"    # plain, source-address, destination-address,
 //!                            # source-port or destination-port
-//! format = "ipv4"            # decimal, hex, ipv4, ipv6, mac or ip-protocol
+//! format = "ipv4"            # decimal, hex, ipv4, ipv6, mac, ip-protocol, …
 //! ```
 //!
 //! `role` and `format` are optional. Their defaults are `plain` and `decimal`. A file with
@@ -311,7 +311,8 @@ fn read_field(table: &DeTable<'_>, place: Range<usize>, faults: &mut Faults) -> 
         word(value, expected, faults, FieldRole::from_name)
     });
     let format = table.get("format").map(|value| {
-        let expected = "decimal, hex, ipv4, ipv6, mac or ip-protocol";
+        let expected = "decimal, hex, ipv4, ipv6, mac, ip-protocol, connection-state, \
+                        fragment, tcp-flags or text";
         word(value, expected, faults, ValueFormat::from_name)
     });
     Some(DraftField {

@@ -236,7 +236,7 @@ fn write_value(out: &mut String, field: &Field, value: u128) {
             write_full_ipv6(out, Ipv6Addr::from_bits(value));
             Ok(())
         }
-        ValueFormat::Hex => write!(out, "{value:#x}"),
+        ValueFormat::Hex | ValueFormat::TcpFlags => write!(out, "{value:#x}"),
         ValueFormat::Mac | ValueFormat::Text => {
             write!(out, "{}", field.format().display(value))
         }

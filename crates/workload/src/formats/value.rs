@@ -11,10 +11,10 @@ use super::text::{counted, decimal, quoted};
 
 /// Reads the match of a field.
 ///
-/// A sign gives the form: `&` a mask, `/` a prefix, `-` a range. No value contains one
-/// of these signs, except texts: they are a value, or the start of a value and `*`. The caller checks that the field's kind supports the form, when it
-/// adds the rule. This function reports numbers that do not fit, because it has their
-/// position in the line.
+/// A sign gives the form: `&` a mask, `/` a prefix or a netmask, `-` a range. Texts have no such
+/// forms: they are a value, or the start of a value and `*`. Names of values may contain `-`.
+/// The caller checks that the field's kind supports the form. This function reports numbers
+/// that do not fit, because it has their position in the line.
 pub(super) fn parse_match<'t>(text: &'t str, field: &Field) -> Result<FieldMatch, Fault<'t>> {
     if text == "*" {
         return Ok(FieldMatch::Any);
@@ -25,6 +25,9 @@ pub(super) fn parse_match<'t>(text: &'t str, field: &Field) -> Result<FieldMatch
             None => parse_value(text, field).map(FieldMatch::Exact),
         };
     }
+    if let Some((value, mask)) = field.format().parse_masked(text) {
+        return Ok(FieldMatch::Ternary { value, mask });
+    }
     if let Some((value, mask)) = text.split_once('&') {
         return Ok(FieldMatch::Ternary {
             value: parse_value(value, field)?,
@@ -32,12 +35,20 @@ pub(super) fn parse_match<'t>(text: &'t str, field: &Field) -> Result<FieldMatch
         });
     }
     if let Some((value, length)) = text.split_once('/') {
+        if is_address(field.format())
+            && length.contains(['.', ':'])
+            && let Ok(mask) = parse_value(length, field)
+        {
+            return netmask(parse_value(value, field)?, mask, length, field);
+        }
         return Ok(FieldMatch::Prefix {
             value: parse_value(value, field)?,
             length: parse_length(length, field.width())?,
         });
     }
-    if let Some((low, high)) = text.split_once('-') {
+    if field.format().parse(text).is_none()
+        && let Some((low, high)) = text.split_once('-')
+    {
         let (low, high) = (parse_value(low, field)?, parse_value(high, field)?);
         if low > high {
             return Err(inverted(text));
@@ -45,6 +56,23 @@ pub(super) fn parse_match<'t>(text: &'t str, field: &Field) -> Result<FieldMatch
         return Ok(FieldMatch::Range { low, high });
     }
     parse_value(text, field).map(FieldMatch::Exact)
+}
+
+/// Returns the match of an address and a netmask such as 255.255.255.0.
+fn netmask<'t>(
+    value: u128,
+    mask: u128,
+    text: &'t str,
+    field: &Field,
+) -> Result<FieldMatch, Fault<'t>> {
+    match prefix_length(mask, field.width()) {
+        Some(length) => Ok(FieldMatch::Prefix { value, length }),
+        None => Err(Fault::new(
+            text,
+            format!("{} is no netmask", quoted(text)),
+            "a mask of ones and then zeros (`ADDRESS&MASK` has any mask)",
+        )),
+    }
 }
 
 /// Reads the start of texts.
@@ -145,7 +173,7 @@ pub(super) fn write_match(out: &mut String, field: &Field, wanted: &FieldMatch) 
             _ if is_address(format) => {
                 write!(out, "{}&{}", format.display(value), format.display(mask))
             }
-            _ => write!(out, "{value:#x}&{mask:#x}"),
+            _ => write!(out, "{}", wanted.describe(field)),
         },
     };
 }
@@ -200,26 +228,6 @@ fn range_is_prefix(low: u128, high: u128) -> bool {
     differing_bits & differing_bits.wrapping_add(1) == 0 && low & differing_bits == 0
 }
 
-/// Returns the fault for a form that the field's kind does not support.
-pub(super) fn wrong_kind<'t>(text: &'t str, field: &Field) -> Fault<'t> {
-    let expected = match field.kind() {
-        MatchKind::Exact => "one value or `*`",
-        MatchKind::Prefix => "one value, a prefix such as VALUE/LENGTH, a mask, or `*`",
-        MatchKind::Range => "one value, a range such as LOW-HIGH, a prefix, a mask, or `*`",
-        MatchKind::Ternary => "one value, a prefix, a mask such as VALUE&MASK, or `*`",
-    };
-    Fault::new(
-        text,
-        format!(
-            "{} is no {} match, which is all that `{}` takes",
-            quoted(text),
-            field.kind(),
-            field.name()
-        ),
-        expected,
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,6 +265,19 @@ mod tests {
             ),
             (ValueFormat::IpProtocol, 8, "tcp", "tcp"),
             (ValueFormat::IpProtocol, 8, "6", "tcp"),
+            (ValueFormat::IpProtocol, 8, "ipv6-icmp", "icmpv6"),
+            (ValueFormat::IpProtocol, 8, "icmp-tcp", "icmp-tcp"),
+            (ValueFormat::Ipv4, 32, "10.0.0.1/255.0.0.0", "10.0.0.1/8"),
+            (ValueFormat::Ipv4, 32, "10.0.0.1/0.0.0.0", "10.0.0.1/0"),
+            (
+                ValueFormat::Ipv6,
+                128,
+                "2001:db8::/ffff:ffff::",
+                "2001:db8::/32",
+            ),
+            (ValueFormat::TcpFlags, 8, "+syn-ack", "+syn-ack"),
+            (ValueFormat::TcpFlags, 8, "0x2&0x12", "+syn-ack"),
+            (ValueFormat::TcpFlags, 8, "0x2", "0x2"),
         ];
         for (format, width, text, expected) in cases {
             let field = Field::new("f", width, MatchKind::Ternary).with_format(format);
@@ -278,6 +299,7 @@ mod tests {
             ("1/9", "9", "longer"),
             ("1/x", "x", "not a prefix length"),
             ("1&999", "999", "does not fit"),
+            ("+syn", "+syn", "not a value"),
             ("abc", "abc", "not a value of `f`"),
             ("", "", "has no value"),
             ("1-", "", "has no value"),

@@ -124,7 +124,11 @@ pub(crate) fn masked_value(field: &Field, value: u128, mask: u128) -> String {
         Some(0) => "any".to_owned(),
         Some(length) if length == field.width() => show(value).to_string(),
         Some(length) => format!("{}/{length}", show(value & mask)),
-        None => format!("{:#x}&{mask:#x}", value & mask),
+        None => FieldMatch::Ternary {
+            value: value & mask,
+            mask,
+        }
+        .describe(field),
     }
 }
 

@@ -23,8 +23,8 @@ use crate::commands::analysis_failure::failure;
 
 /// List the rules that decide the packets of a match
 ///
-/// A match has field=value pairs as in rule files, with prefixes and ranges. Fields
-/// that are not given match everything. The answer has every rule that decides such a
+/// A match has field=value pairs as in rule files, with prefixes, ranges, lists and
+/// negations. Fields that are not given match everything. The answer has every rule that decides such a
 /// packet, with an example and its share of the packets. Without a file, asks the
 /// embedded example.
 ///
@@ -37,7 +37,7 @@ use crate::commands::analysis_failure::failure;
 #[command(after_help = "\
 Examples:
   classyard query -m \"dst=10.20.1.0/24 proto=tcp dport=22\"
-  classyard query fw.rules -m \"src=10.0.0.0/8 dport=1-1023\"
+  classyard query fw.rules -m \"src=10.0.0.0/8 dport=!80,443\"
   classyard query fw.rules -m \"dst=192.0.2.10\" --action allow --format json
   classyard query fw.rules --within allowed.rules     is all that is permitted allowed?
   classyard query asa.cfg --list OUTSIDE_IN --within zone.nft --second-list input")]
@@ -150,9 +150,17 @@ fn parse(text: &str, policy: &Policy) -> Result<Policy, Failure> {
     if text.contains('\n') {
         return Err(Failure::usage("a match has one line"));
     }
-    let fields = if text == "any" { "" } else { text };
-    let line = format!("ask {fields}\n");
+    let line = format!("ask {text}\n");
     let (format, options) = (Some(RuleFormat::Rules), ReadOptions::DEFAULT);
     let loaded = read_policy("the match", &line, format, Some(&choice), &options)?;
-    Ok(loaded.value)
+    match loaded.value.len() {
+        rules if rules > MAX_BOXES => Err(Failure::usage(format!(
+            "the match has {rules} boxes; expected at most {MAX_BOXES}"
+        ))
+        .with_help("ask for shorter lists of values, one after the other")),
+        _ => Ok(loaded.value),
+    }
 }
+
+/// The maximum number of boxes of a match with lists of values.
+const MAX_BOXES: usize = 4096;

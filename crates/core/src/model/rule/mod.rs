@@ -37,6 +37,7 @@ use crate::model::value::ValueFormat;
 
 mod builder;
 mod field_value;
+mod masked;
 #[cfg(test)]
 mod tests;
 
@@ -325,7 +326,7 @@ impl FieldMatch {
     }
 
     /// Formats the match for people: `*`, `10.0.0.0/8`, `80`, `1024-65535`,
-    /// `0x10&0xf0`, `eth*`.
+    /// `0x10&0xf0`, `+syn-ack`, `eth*`.
     #[must_use]
     pub fn describe(&self, field: &Field) -> String {
         let show = |value| field.format().display(value);
@@ -337,7 +338,10 @@ impl FieldMatch {
                 None => format!("{}/{length}", show(value)),
             },
             FieldMatch::Range { low, high } => format!("{}-{}", show(low), show(high)),
-            FieldMatch::Ternary { value, mask } => format!("{value:#x}&{mask:#x}"),
+            FieldMatch::Ternary { value, mask } => {
+                let named = field.format().display_masked(value, mask);
+                named.unwrap_or_else(|| format!("{value:#x}&{mask:#x}"))
+            }
         }
     }
 }

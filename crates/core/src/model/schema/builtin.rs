@@ -135,7 +135,7 @@ fn acl(name: &str, address_bits: u32, format: ValueFormat) -> Arc<Schema> {
         Field::new("proto", 8, Range).with_format(ValueFormat::IpProtocol),
         Field::new("icmp_type", 8, Range),
         Field::new("icmp_code", 8, Range),
-        Field::new("tcp_flags", 8, Ternary).with_format(ValueFormat::Hex),
+        Field::new("tcp_flags", 8, Ternary).with_format(ValueFormat::TcpFlags),
         Field::new("fragment", 2, Range).with_format(ValueFormat::Fragment),
         Field::new("state", 3, Range).with_format(ValueFormat::ConnectionState),
         text("in", Prefix),

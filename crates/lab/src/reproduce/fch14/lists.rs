@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use classyard::FieldMatch;
 use classyard_datapath::lab::header_space::Term;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -76,30 +77,14 @@ pub(super) fn long() -> Arc<[Term<1>]> {
 
 /// Converts a range of ports to the fewest values under masks.
 fn under_masks(low: u32, high: u32) -> Vec<Term<1>> {
-    let terms = blocks(low.into(), high.into()).into_iter();
-    let terms = terms.map(|(first, free_bits)| {
-        let first = u64::try_from(first).expect("a port");
-        Term::new([first], [u64::from(u16::MAX) & u64::MAX << free_bits])
-    });
+    let range = FieldMatch::Range {
+        low: low.into(),
+        high: high.into(),
+    };
+    let narrow = |number: u128| u64::try_from(number).expect("a port");
+    let masked = range.masked_values(u16::BITS).into_iter();
+    let terms = masked.map(|(value, mask)| Term::new([narrow(value)], [narrow(mask)]));
     terms.collect()
-}
-
-/// Returns the fewest aligned blocks of a range: the first value of each, and the number of
-/// its low bits that have any value.
-pub(super) fn blocks(mut low: u128, high: u128) -> Vec<(u128, u32)> {
-    let mut blocks = Vec::new();
-    loop {
-        // The largest aligned block that begins at `low` and ends in the range.
-        let mut free_bits = low.trailing_zeros().min(u128::BITS - 1);
-        while (1_u128 << free_bits) - 1 > high - low {
-            free_bits -= 1;
-        }
-        blocks.push((low, free_bits));
-        match low.checked_add(1 << free_bits) {
-            Some(next) if next <= high => low = next,
-            _ => return blocks,
-        }
-    }
 }
 
 #[cfg(test)]

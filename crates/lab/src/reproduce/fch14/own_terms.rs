@@ -7,8 +7,6 @@ use std::sync::Arc;
 use classyard::{FieldMatch, RuleId, RuleRef, RuleSet};
 use classyard_datapath::lab::header_space::Term;
 
-use super::lists::blocks;
-
 /// The values under masks of a list of rules, at most. Algorithms compare a header with all
 /// of them.
 const MAX_TERMS: usize = 1 << 17;
@@ -20,7 +18,7 @@ pub(super) struct OwnTerms<const W: usize> {
 }
 
 /// Returns the rules as values under masks, in the order of their ranks. A rule with ranges
-/// becomes a value under a mask for each combination of aligned blocks of its ranges.
+/// becomes a value under a mask for each combination of the prefixes of its ranges.
 ///
 /// # Errors
 /// The reason, if there are too many values.
@@ -46,24 +44,24 @@ fn terms_of<const W: usize>(rule: RuleRef<'_>, max_terms: usize) -> Option<Vec<T
     let words = |words: &[u64]| std::array::from_fn(|word| words[word]);
     let mut parts: Vec<([u64; W], [u64; W])> = vec![(words(rule.value()), words(rule.mask()))];
     for id in rule.schema().field_ids() {
-        let FieldMatch::Range { low, high } = rule.field(id) else {
+        let range = rule.field(id);
+        if !matches!(range, FieldMatch::Range { .. }) {
             continue;
-        };
+        }
         let placement = rule.schema().placement(id);
-        let full = rule.schema().field(id).max_value();
-        let blocks = blocks(low, high);
-        if parts.len().saturating_mul(blocks.len()) > max_terms {
+        let prefixes = range.masked_values(rule.schema().field(id).width());
+        if parts.len().saturating_mul(prefixes.len()) > max_terms {
             return None;
         }
-        let with_block = |(value, mask): ([u64; W], [u64; W])| {
-            blocks.iter().map(move |&(first, size_bits)| {
+        let with_prefix = |(value, mask): ([u64; W], [u64; W])| {
+            prefixes.iter().map(move |&(first, field_mask)| {
                 let (mut value, mut mask) = (value, mask);
                 placement.set(&mut value, first);
-                placement.set(&mut mask, full & full.checked_shl(size_bits).unwrap_or(0));
+                placement.set(&mut mask, field_mask);
                 (value, mask)
             })
         };
-        parts = parts.into_iter().flat_map(with_block).collect();
+        parts = parts.into_iter().flat_map(with_prefix).collect();
     }
     if parts.len() > max_terms {
         return None;

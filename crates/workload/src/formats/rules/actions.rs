@@ -29,7 +29,7 @@ const MAX_DIFFERENCES: usize = 1;
 const WORDS_SHOWN: usize = 8;
 
 /// The actions of a file.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Actions {
     declared: BTreeSet<String>,
     /// Words that are neither built in nor declared.

@@ -6,5 +6,6 @@ mod errors;
 mod flow_packets;
 mod flow_tables;
 mod flows;
+mod lists;
 mod readings;
 mod round_trips;

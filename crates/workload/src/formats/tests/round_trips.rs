@@ -258,6 +258,7 @@ fn forty_fields() -> Arc<Schema> {
         (ValueFormat::IpProtocol, 8),
         (ValueFormat::ConnectionState, 3),
         (ValueFormat::Fragment, 2),
+        (ValueFormat::TcpFlags, 8),
     ];
     let mut fields: Vec<Field> = (0..38usize)
         .map(|i| {

@@ -296,7 +296,7 @@ impl<'s> Demands<'s> {
             let pieces = match kind.place(field, self.has_type) {
                 // The protocol is written together with the Ethernet type.
                 Place::There if field.name() == "proto" && protocol.is_some() => continue,
-                Place::There => pieces(field, wanted),
+                Place::There => wanted.masked_values(field.width()),
                 Place::Byte => {
                     let byte_values = 0..=u128::from(u8::MAX);
                     let accepted = byte_values.filter(|&value| takes(field, wanted, value));
@@ -487,73 +487,13 @@ impl KindOfPacket<'_> {
 fn takes(field: &Field, wanted: &FieldMatch, value: u128) -> bool {
     match *wanted {
         FieldMatch::Range { low, high } => (low..=high).contains(&value),
-        _ => pieces(field, wanted)
+        _ => wanted
+            .masked_values(field.width())
             .iter()
             .any(|(bits, mask)| (bits ^ value) & mask == 0),
     }
 }
 
-/// Returns values and masks that together match exactly the same values as `wanted`.
-fn pieces(field: &Field, wanted: &FieldMatch) -> Vec<(u128, u128)> {
-    let full = field.max_value();
-    match *wanted {
-        FieldMatch::Any => vec![(0, 0)],
-        FieldMatch::Exact(value) => vec![(value, full)],
-        FieldMatch::Ternary { value, mask } => vec![(value & mask, mask)],
-        FieldMatch::Prefix { value, length } => {
-            let free = field.width().saturating_sub(length);
-            let mask = full & u128::MAX.checked_shl(free).unwrap_or(0);
-            vec![(value & mask, mask)]
-        }
-        FieldMatch::Range { low, high } => cover(low, high, full),
-    }
-}
-
-/// Returns the fewest prefixes that cover a range: at most `2 * w - 2` for `w` bits.
-fn cover(mut low: u128, high: u128, full: u128) -> Vec<(u128, u128)> {
-    let mut pieces = Vec::new();
-    loop {
-        // The largest aligned block that starts at `low` and does not exceed `high`.
-        let mut free = 0u128;
-        loop {
-            let wider = (free << 1) | 1;
-            if free == full || low & wider != 0 || low | wider > high || wider > full {
-                break;
-            }
-            free = wider;
-        }
-        pieces.push((low, full & !free));
-        let last = low | free;
-        if last >= high {
-            return pieces;
-        }
-        low = last + 1;
-    }
-}
-
 fn ip(value: u128) -> String {
     Ipv4Addr::from_bits(u32::try_from(value).unwrap_or(u32::MAX)).to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn covers_are_exact_and_small() {
-        for low in 0..=31u128 {
-            for high in low..=31 {
-                let pieces = cover(low, high, 31);
-                for value in 0..=31u128 {
-                    let hits = pieces.iter().filter(|(v, m)| (v ^ value) & m == 0).count();
-                    let expected = usize::from((low..=high).contains(&value));
-                    assert_eq!(hits, expected, "{value} in {low}-{high}");
-                }
-                assert!(pieces.len() <= 8);
-            }
-        }
-        assert_eq!(cover(1, 65534, 65535).len(), 30);
-        assert_eq!(cover(0, u128::MAX, u128::MAX), [(0, 0)]);
-        assert_eq!(cover(1, u128::MAX, u128::MAX).len(), 128);
-    }
 }
