@@ -227,7 +227,7 @@ fn convert_rules(
         limit_rules: args.limit_rules,
         bytes: args.bytes.clone(),
         list: args.list.clone(),
-        strict: false,
+        ..RulesArgs::default()
     };
     let rules = if is_dash(&args.input) {
         reading.load_text(&args.input, &text(&args.input, bytes)?, reporter)?

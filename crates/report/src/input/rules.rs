@@ -13,6 +13,7 @@ use classyard_workload::formats::{
     self, RuleFormat, SchemaChoice, read_policy_with, read_schema_file,
 };
 
+use super::host_bits::{HostBits, host_bits};
 use super::limits::ByteLimit;
 use super::{count, read_text, source_name};
 use crate::embedded;
@@ -76,6 +77,10 @@ pub struct RulesArgs {
     /// The limit on bytes of a file.
     #[command(flatten)]
     pub bytes: ByteLimit,
+
+    /// True if the networks with bits outside of their prefix are of interest.
+    #[arg(skip)]
+    pub finds_host_bits: bool,
 }
 
 /// A format of files with rules.
@@ -168,6 +173,8 @@ pub struct LoadedRules {
     lists: Vec<String>,
     /// The lines with a comment that allows findings, and the names in it.
     allowances: BTreeMap<u32, Vec<String>>,
+    /// The lines with networks that have bits outside of their prefix.
+    host_bits: BTreeMap<u32, Vec<HostBits>>,
 }
 
 /// The start of comments that allow findings about the rule on the line or the next line.
@@ -248,6 +255,12 @@ impl LoadedRules {
             default_action,
         };
         classyard_configs::write(&self.policy, format, &options)
+    }
+
+    /// Returns the lines with networks that have bits outside of their prefix. Empty unless
+    /// [`RulesArgs::finds_host_bits`] is set.
+    pub fn host_bits(&self) -> &BTreeMap<u32, Vec<HostBits>> {
+        &self.host_bits
     }
 
     /// Returns the lines with a comment that allows findings, and the names in it.
@@ -353,12 +366,30 @@ impl RulesArgs {
         conditions: &mut Conditions,
         reporter: Reporter,
     ) -> Result<LoadedRules, Failure> {
+        let mut rules = self.load_policy(path, text, lists, conditions, reporter)?;
+        rules.allowances = allowances(text);
+        if self.finds_host_bits {
+            let lines = (1..).zip(text.lines());
+            let found = lines.map(|(number, line)| (number, host_bits(line)));
+            rules.host_bits = found.filter(|(_, found)| !found.is_empty()).collect();
+        }
+        Ok(rules)
+    }
+
+    fn load_policy(
+        &self,
+        path: &Path,
+        text: &str,
+        lists: Lists,
+        conditions: &mut Conditions,
+        reporter: Reporter,
+    ) -> Result<LoadedRules, Failure> {
         let source = source_name(path);
         let format = match self.rules_format.or_else(|| InputFormat::detect(text)) {
             Some(InputFormat::Config(format)) => {
                 let config = self.read_config(&source, text, format, conditions)?;
                 let config = self.select(config, lists, &source)?;
-                return self.load_config(source, text, config, conditions, reporter);
+                return self.load_config(source, config, conditions, reporter);
             }
             Some(InputFormat::Rules(format)) => Some(format),
             None => None,
@@ -387,11 +418,7 @@ impl RulesArgs {
             None => unknown_format(error, text),
             Some(_) => error,
         })?;
-        let rules = finish(source, false, loaded, reporter);
-        Ok(LoadedRules {
-            allowances: allowances(text),
-            ..rules
-        })
+        Ok(finish(source, false, loaded, reporter))
     }
 
     fn read_config(
@@ -438,7 +465,6 @@ impl RulesArgs {
     fn load_config(
         &self,
         source: String,
-        text: &str,
         config: Config,
         conditions: &Conditions,
         reporter: Reporter,
@@ -462,7 +488,8 @@ impl RulesArgs {
             },
             conditions: conditions.texts().to_vec(),
             lists: config.lists,
-            allowances: allowances(text),
+            allowances: BTreeMap::new(),
+            host_bits: BTreeMap::new(),
         })
     }
 }
@@ -596,6 +623,7 @@ fn finish(
         conditions: Vec::new(),
         lists: Vec::new(),
         allowances: BTreeMap::new(),
+        host_bits: BTreeMap::new(),
     }
 }
 

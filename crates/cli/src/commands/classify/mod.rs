@@ -24,6 +24,7 @@ use classyard_report::reporter::Reporter;
 use classyard_workload::capture;
 use classyard_workload::packet::LinkType;
 
+mod count;
 mod fields;
 mod hits;
 mod input_report;
@@ -37,6 +38,7 @@ mod selection;
 mod tally;
 mod winners;
 
+pub(in crate::commands) use count::{RuleHits, rule_hits};
 use hits::Written;
 use input_report::InputReport;
 use lookups::{Lookups, Rate};

@@ -8,6 +8,7 @@ use classyard_report::input::rules::LoadedRules;
 use classyard_report::rule_view::RuleView;
 use serde::{Serialize, Serializer};
 
+use crate::commands::classify::RuleHits;
 use crate::commands::statements::{is_reported, views};
 
 /// A kind of finding. `kinds/` has a file for each.
@@ -59,11 +60,21 @@ impl Serialize for Kind {
 pub(super) struct Subject<'a> {
     pub(super) rules: &'a LoadedRules,
     findings: &'a [Finding],
+    /// The headers of a capture or a trace that the rules decide, if one is given.
+    pub(super) hits: Option<&'a RuleHits>,
 }
 
 impl<'a> Subject<'a> {
-    pub(super) fn new(rules: &'a LoadedRules, findings: &'a [Finding]) -> Subject<'a> {
-        Subject { rules, findings }
+    pub(super) fn new(
+        rules: &'a LoadedRules,
+        findings: &'a [Finding],
+        hits: Option<&'a RuleHits>,
+    ) -> Subject<'a> {
+        Subject {
+            rules,
+            findings,
+            hits,
+        }
     }
 
     /// Returns the findings of the analysis that are of use.

@@ -8,6 +8,7 @@ use classyard_analysis::{Finding, LintSettings, lint_statements};
 use classyard_report::failure::Failure;
 use classyard_report::input::count;
 use classyard_report::input::files::only_one_from_stdin;
+use classyard_report::input::headers::HeadersArgs;
 use classyard_report::input::rules::{LoadedRules, RulesArgs};
 use classyard_report::output::file::is_dash;
 use classyard_report::output::{self, Format, OutputArgs, join};
@@ -32,12 +33,16 @@ use kinds::Selector;
 use report::{FileReport, LintReport};
 
 use crate::commands::analysis_failure::failure;
+use crate::commands::classify::rule_hits;
 use crate::commands::statements::statements;
 
 /// Find rules that never decide a packet, and rules whose removal changes nothing
 ///
 /// The findings are proven: a rule is dead only if it decides no packet at all. Better
 /// rules may cover it alone or together. Without files, examines the embedded example.
+///
+/// With a capture or a trace, rules that decide none of its packets are findings too. Of a
+/// configuration with several lists, --list selects the one that examines the packets.
 ///
 /// A comment `classyard: allow dead` on the line of a rule, or on the line before it, allows
 /// findings of the named kinds about the rule.
@@ -52,6 +57,7 @@ Examples:
   classyard lint site-a.rules site-b.rules --select dead --format json
   classyard lint fw.rules --format sarif > lint.sarif
   classyard lint fw.save --select never-hit     unused statements, by counters
+  classyard lint fw.rules -c day.pcapng.gz      unused rules, by a capture
   classyard lint fw.rules --html report.html    a page for people, with a picture
   classyard lint fw.rules --config ci/classyard.toml
       settings and allowed findings of a file:
@@ -67,9 +73,13 @@ pub(crate) struct Args {
     #[command(flatten)]
     reading: RulesArgs,
 
+    #[command(flatten)]
+    headers: HeadersArgs,
+
     /// Report only these kinds of findings
     ///
-    /// The default is dead, partly-dead, redundant, equal-priority and rare-action.
+    /// The default is dead, partly-dead, redundant, equal-priority and rare-action, and
+    /// never-hit with a capture or a trace.
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
     select: Vec<Selector>,
 
@@ -170,6 +180,7 @@ struct Settings {
     ignore: Vec<Kind>,
     steps: usize,
     allow: Vec<Allowance>,
+    headers: HeadersArgs,
 }
 
 impl Settings {
@@ -185,7 +196,7 @@ impl Settings {
         let ignore = config.ignore.filter(|_| args.select.is_empty());
         let mut reading = args.reading.clone();
         reading.strict |= config.strict;
-        Ok(Settings {
+        let mut settings = Settings {
             reading,
             select: match args.select.is_empty() {
                 true => selected_by_config,
@@ -197,7 +208,10 @@ impl Settings {
             },
             steps: args.steps.or(config.steps).unwrap_or(DEFAULT_STEPS),
             allow: config.allow,
-        })
+            headers: args.headers.clone(),
+        };
+        settings.reading.finds_host_bits = settings.is_selected(Kind::HOST_BITS);
+        Ok(settings)
     }
 
     /// Warns of entries that allowed no finding, although a kind of theirs was searched for.
@@ -215,7 +229,7 @@ impl Settings {
     /// True if findings of this kind are reported.
     fn is_selected(&self, kind: Kind) -> bool {
         let is_selected = match &self.select[..] {
-            [] => kind.is_default,
+            [] => kind.is_default || kind == Kind::NEVER_HIT && !self.headers.is_empty(),
             select => select.iter().any(|selector| selector.has(kind)),
         };
         is_selected && !self.ignore.contains(&kind)
@@ -235,7 +249,13 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         .iter()
         .map(|path| ("a file", Some(path.as_path())))
         .collect();
-    only_one_from_stdin(&files)?;
+    let [capture, trace] = args.headers.files();
+    only_one_from_stdin(&[files, vec![capture, trace]].concat())?;
+    if args.files.len() > 1 && [capture.1, trace.1].into_iter().flatten().any(is_dash) {
+        return Err(Failure::usage(
+            "packets from standard input can be compared with one file of rules",
+        ));
+    }
     let mut report = LintReport::default();
     let settings = Settings::new(args, reporter)?;
     let mut page = args.html.as_ref().map(|_| Page::new(settings.kind_texts()));
@@ -265,7 +285,15 @@ fn lint_file(
     page: Option<&mut Page>,
     reporter: Reporter,
 ) -> Result<FileReport, Failure> {
-    let rules: LoadedRules = run.reading.load(file.map(PathBuf::as_path), reporter)?;
+    let path = file.map(PathBuf::as_path);
+    let rules: LoadedRules = match run.headers.capture {
+        Some(_) => run.reading.load_for_packets(path, reporter)?,
+        None => run.reading.load(path, reporter)?,
+    };
+    let hits = match run.headers.is_empty() || !run.is_selected(Kind::NEVER_HIT) {
+        true => None,
+        false => Some(rule_hits(&run.headers, &run.reading, &rules, reporter)?),
+    };
     warn_of_unknown_kinds(&rules, reporter);
     let has_actions = has_actions(&rules.policy);
     let mut settings = LintSettings::default();
@@ -292,7 +320,7 @@ fn lint_file(
     drop(progress);
     let is_selected = |kind| searched.contains(&kind);
     let allowances = FileAllowances::new(&run.allow, file.map(PathBuf::as_path));
-    let report = FileReport::new(&rules, &lint, is_selected, |rule, kind| {
+    let report = FileReport::new(&rules, &lint, hits.as_ref(), is_selected, |rule, kind| {
         let by_config = allowances.find(rule, kind);
         let line = rules.allowance(rule.rule, kind);
         line.map(|line| AllowedBy::Comment { line }).or(by_config)
@@ -324,7 +352,7 @@ pub(in crate::commands) fn rows(
     findings: &[Finding],
     kinds: &[Kind],
 ) -> Vec<FindingRow> {
-    let subject = Subject::new(rules, findings);
+    let subject = Subject::new(rules, findings, None);
     kinds
         .iter()
         .flat_map(|kind| (kind.find)(&subject))

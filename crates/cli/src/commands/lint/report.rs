@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::allowances::AllowedBy;
 use super::finding::{FindingRow, Kind, Subject};
+use crate::commands::classify::RuleHits;
 use crate::commands::named_rules::{described, place};
 use crate::commands::rows::{MAX_ROWS, remark_more};
 
@@ -40,6 +41,9 @@ pub(super) struct FileReport {
     allowed_by_config: usize,
     /// Statements with conditions that are not modelled. They are not called dead.
     with_conditions: usize,
+    /// The headers of a capture or a trace that were counted for `never-hit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    headers: Option<u64>,
     pub(super) findings: Vec<FindingRow>,
     /// Rules that were not decided within the limit of steps.
     pub(super) undecided: Vec<RuleView>,
@@ -55,16 +59,17 @@ pub(super) struct AllowedRow {
 }
 
 impl FileReport {
-    /// Creates the report of a file. Findings of kinds that `is_selected` refuses are left out.
+    /// Creates the report of a file. `hits` has the headers that rules decide. Findings of kinds that `is_selected` refuses are left out.
     /// `allowed_by` returns the reason to allow a kind of finding about a rule, if there is one.
     pub(super) fn new(
         rules: &LoadedRules,
         lint: &Lint,
+        hits: Option<&RuleHits>,
         is_selected: impl Fn(Kind) -> bool,
         allowed_by: impl Fn(&RuleView, &str) -> Option<AllowedBy>,
     ) -> FileReport {
         let row = |&id: &RuleId| RuleView::of(rules, id).expect("a rule of the policy");
-        let subject = Subject::new(rules, lint.findings());
+        let subject = Subject::new(rules, lint.findings(), hits);
         let kinds = Kind::ALL.into_iter().filter(|&kind| is_selected(kind));
         let kinds: Vec<Kind> = kinds.collect();
         let mut findings: Vec<FindingRow> = kinds
@@ -93,6 +98,7 @@ impl FileReport {
             dead: count(Kind::DEAD),
             partly_dead: count(Kind::PARTLY_DEAD),
             with_conditions: rules.statements_with_conditions(),
+            headers: hits.map(|hits| hits.headers),
             redundant: count(Kind::REDUNDANT),
             removable: removable.count(),
             counts: kinds.iter().map(|&kind| (kind.name, count(kind))).collect(),

@@ -9,6 +9,7 @@ mod conflict;
 mod correlated;
 mod dead;
 mod equal_priority;
+mod host_bits;
 mod mergeable;
 mod never_hit;
 mod partly_dead;
@@ -16,7 +17,7 @@ mod rare_action;
 mod redundant;
 
 /// All kinds, in the order of reports.
-const ALL: [Kind; 8] = [
+const ALL: [Kind; 9] = [
     dead::KIND,
     partly_dead::KIND,
     redundant::KIND,
@@ -25,13 +26,16 @@ const ALL: [Kind; 8] = [
     mergeable::KIND,
     correlated::KIND,
     never_hit::KIND,
+    host_bits::KIND,
 ];
 
 impl Kind {
-    pub(in crate::commands) const ALL: [Kind; 8] = ALL;
+    pub(in crate::commands) const ALL: [Kind; 9] = ALL;
     pub(in crate::commands) const DEAD: Kind = dead::KIND;
     pub(in crate::commands) const PARTLY_DEAD: Kind = partly_dead::KIND;
     pub(in crate::commands) const REDUNDANT: Kind = redundant::KIND;
+    pub(super) const NEVER_HIT: Kind = never_hit::KIND;
+    pub(super) const HOST_BITS: Kind = host_bits::KIND;
 }
 
 /// A value of `--select`: a kind, or `all`.
