@@ -18,6 +18,8 @@
 //! of axes, so a search stops at a limit of steps, and the answer is then unknown. Pieces
 //! and candidate lists are on stacks of bounded size.
 
+use std::ops::Range;
+
 use crate::boxes::{Boxes, covers, intersect, overlap, shared_ranks};
 
 /// The maximum number of candidates in the lists of all waiting pieces.
@@ -78,8 +80,9 @@ pub(crate) struct CoverSearch {
     list_starts: Vec<usize>,
     /// Candidates that cover examined pieces.
     blocking: Vec<u32>,
-    /// The pieces of one subtraction: bounds, and the number of candidates of each.
-    parts: Vec<(Box<[u32]>, usize)>,
+    /// The pieces of one subtraction: bounds, and the candidates of each in `listed`.
+    parts: Vec<(Vec<u32>, Range<usize>)>,
+    listed: Vec<u32>,
 }
 
 impl CoverSearch {
@@ -146,7 +149,7 @@ impl CoverSearch {
             if !steps.take(width * list.len()) {
                 return false;
             }
-            self.subtract(boxes, piece, boxes.bounds(largest), &list);
+            self.subtract(boxes, piece, boxes.bounds(largest), list);
         }
         true
     }
@@ -162,36 +165,50 @@ impl CoverSearch {
     }
 
     /// Adds the pieces of `piece` outside of `cut`. The piece with the fewest candidates is
-    /// examined first: it is the likeliest to have a witness.
-    fn subtract(&mut self, boxes: &Boxes, mut piece: Vec<u32>, cut: &[u32], list: &[u32]) {
-        let mut parts = std::mem::take(&mut self.parts);
-        let mut add = |part: Vec<u32>| {
-            let overlapping = list
-                .iter()
-                .filter(|&&number| overlap(boxes.bounds(number), &part));
-            let count = overlapping.count();
-            parts.push((part.into(), count));
-        };
+    /// examined first: it is the likeliest to have a witness. All candidates of `list` overlap
+    /// `piece`, and so does `cut`.
+    fn subtract(&mut self, boxes: &Boxes, mut piece: Vec<u32>, cut: &[u32], mut list: Vec<u32>) {
+        self.listed.clear();
         for axis in 0..piece.len() / 2 {
             let (low, high) = (2 * axis, 2 * axis + 1);
+            // All candidates of the list overlap the piece, so this axis decides which of them
+            // overlap a part of it.
             if piece[low] < cut[low] {
+                let below = |number: &&u32| boxes.bounds(**number)[low] < cut[low];
                 let mut lower_part = piece.clone();
                 lower_part[high] = cut[low] - 1;
-                add(lower_part);
-                piece[low] = cut[low];
+                self.add_part(lower_part, list.iter().filter(below));
             }
             if piece[high] > cut[high] {
+                let above = |number: &&u32| boxes.bounds(**number)[high] > cut[high];
                 let mut upper_part = piece.clone();
                 upper_part[low] = cut[high] + 1;
-                add(upper_part);
-                piece[high] = cut[high];
+                self.add_part(upper_part, list.iter().filter(above));
+            }
+            let is_narrowed = piece[low] < cut[low] || piece[high] > cut[high];
+            if is_narrowed {
+                piece[low] = piece[low].max(cut[low]);
+                piece[high] = piece[high].min(cut[high]);
+                list.retain(|&number| {
+                    let ends = &boxes.bounds(number)[low..=high];
+                    ends[0] <= piece[high] && piece[low] <= ends[1]
+                });
             }
         }
-        parts.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
-        for (part, _) in parts.drain(..) {
-            self.push(boxes, &part, list);
+        self.parts
+            .sort_by_key(|(_, listed)| std::cmp::Reverse(listed.len()));
+        for (part, listed) in self.parts.drain(..) {
+            self.list_starts.push(self.candidates.len());
+            self.bounds.extend_from_slice(&part);
+            self.candidates.extend_from_slice(&self.listed[listed]);
         }
-        self.parts = parts;
+    }
+
+    /// Adds a piece of a subtraction, with the candidates that overlap it.
+    fn add_part<'l>(&mut self, part: Vec<u32>, candidates: impl Iterator<Item = &'l u32>) {
+        let start = self.listed.len();
+        self.listed.extend(candidates);
+        self.parts.push((part, start..self.listed.len()));
     }
 
     /// Removes from `owners` the rules that are not needed to cover the boxes `targets`, and

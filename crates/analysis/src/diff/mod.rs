@@ -443,22 +443,21 @@ impl<'a> Comparison<'a> {
         steps: &mut Steps,
     ) -> bool {
         let part = self.part;
-        let mut candidates = Vec::new();
-        if earlier.len() > LONG_LIST {
-            let all_others = part.places(1 - list);
-            let earlier_others = all_others.start..other.unwrap_or(all_others.end);
-            for places in [part.places(list).start..place, earlier_others] {
-                let list = part.candidates(target, part.boxes_at(places), |_| true);
-                if list.one_covers {
-                    return true;
+        let mut found_by_index = Vec::new();
+        let candidates = match earlier.len() {
+            0..=LONG_LIST => earlier,
+            _ => {
+                let all_others = part.places(1 - list);
+                let earlier_others = all_others.start..other.unwrap_or(all_others.end);
+                for places in [part.places(list).start..place, earlier_others] {
+                    let list = part.candidates(target, part.boxes_at(places), |_| true);
+                    if list.one_covers {
+                        return true;
+                    }
+                    found_by_index.extend(list.boxes);
                 }
-                candidates.extend(list.boxes);
+                &found_by_index
             }
-        }
-        let candidates = if candidates.is_empty() {
-            earlier
-        } else {
-            &candidates
         };
         let mut winners = [Some(place), other];
         if list == 1 {
