@@ -79,7 +79,8 @@ pub fn write_loaded(
     path: &Path,
     reporter: Reporter,
 ) -> Result<(), Failure> {
-    if rules.policy.name() != Policy::ACL || format == RuleFormat::Rules {
+    if rules.policy.name() != Policy::ACL || matches!(format, RuleFormat::Rules | RuleFormat::Json)
+    {
         return write_rules(&rules.policy, format, path, reporter);
     }
     let is_ovs = format == RuleFormat::Ovs;

@@ -67,6 +67,23 @@ impl<'t> Fault<'t> {
         self.reason.as_deref()
     }
 
+    /// Returns the same fault with a part of `text`: the same part if it is a slice of `text`,
+    /// otherwise all of `text`.
+    #[must_use]
+    pub fn within<'u>(self, text: &'u str) -> Fault<'u> {
+        let offset = (self.part.as_ptr() as usize).checked_sub(text.as_ptr() as usize);
+        let end = offset.and_then(|offset| offset.checked_add(self.part.len()));
+        let part = offset
+            .zip(end)
+            .and_then(|(offset, end)| text.get(offset..end));
+        Fault {
+            part: part.unwrap_or(text),
+            found: self.found,
+            expected: self.expected,
+            reason: self.reason,
+        }
+    }
+
     /// Returns the problem with its position. The part must be a slice of `line`, and
     /// `number` counts from 1.
     #[must_use]

@@ -83,7 +83,8 @@ impl ReadOptions {
                 notes: Vec::new(),
                 merged_rules: 0,
                 rule_lines: Vec::new(),
-                line_texts: BTreeMap::new(),
+                statement_of_rule: Vec::new(),
+                statement_texts: BTreeMap::new(),
             })
         } else {
             Err(ReadError::Bad(problems))
@@ -114,9 +115,11 @@ pub struct Loaded<T> {
     /// If the value is a policy: the line of each rule, counted from 1, in the order of
     /// [`Policy::ids`](classyard::Policy::ids).
     pub rule_lines: Vec<u32>,
-    /// The text of lines that became several rules, by line: the start of the line, up to 200
-    /// characters.
-    pub line_texts: BTreeMap<u32, String>,
+    /// If the value is a policy: the statement of each rule, counted from 0, in the order of
+    /// the rules. Empty if each rule is a statement of its own.
+    pub statement_of_rule: Vec<u32>,
+    /// The texts of statements that became several rules: at most 200 characters of each.
+    pub statement_texts: BTreeMap<u32, String>,
 }
 
 /// Formats a count with its noun, which is given in the plural: `1 rule`, `2 rules`.

@@ -309,6 +309,7 @@ fn ending(path: &Path, from: Kind) -> Result<Kind, Failure> {
     let extension = path.extension().and_then(|extension| extension.to_str());
     match extension {
         Some("rules") => Ok(rules(RuleFormat::Rules)),
+        Some("json") => Ok(rules(RuleFormat::Json)),
         Some("flows" | "ovs") => Ok(rules(RuleFormat::Ovs)),
         Some("classbench" | "cb" | "filters") => Ok(rules(RuleFormat::Classbench)),
         _ if is_capture(path) => Ok(Kind::Capture),
@@ -318,8 +319,8 @@ fn ending(path: &Path, from: Kind) -> Result<Kind, Failure> {
         _ if from == Kind::Capture => Ok(Kind::Trace),
         _ => Err(
             Failure::usage(format!("unknown output format for {}", path.display())).with_help(
-                "choose one with --to, or by the file's ending (.rules, .flows, .classbench, .nft, \
-                 .save, .trace, .pcap)",
+                "choose one with --to, or by the file's ending (.rules, .json, .flows, .classbench, \
+                 .nft, .save, .trace, .pcap)",
             ),
         ),
     }

@@ -20,15 +20,37 @@ fn rules_keep_their_meaning() {
     ))
     .exits(0);
     let expected = winners(&original, &trace);
-    let ours = folder.path("ours.rules");
-    run(&format!("convert {original} {ours}")).exits(0);
-    assert_eq!(winners(&ours, &trace), expected);
-    let back = folder.path("back.classbench");
-    run(&format!("convert {ours} {back}")).exits(0);
-    assert_eq!(
-        folder.read("back.classbench"),
-        folder.read("original.classbench")
-    );
+    for name in ["ours.rules", "ours.json"] {
+        let ours = folder.path(name);
+        run(&format!("convert {original} {ours}")).exits(0);
+        assert_eq!(winners(&ours, &trace), expected);
+        let back = folder.path("back.classbench");
+        run(&format!("convert {ours} {back}")).exits(0);
+        assert_eq!(
+            folder.read("back.classbench"),
+            folder.read("original.classbench")
+        );
+    }
+}
+
+/// Rules of firewalls, with lists of values and a name, by way of JSON.
+#[test]
+fn json_keeps_rules_of_firewalls() {
+    let folder = Folder::new();
+    let text = "schema acl\nallow proto=tcp dport=80,443 src=!10.0.0.0/8 name=\"a \\\"b\"\n\
+                deny tcp_flags=+syn-ack in=eth* state=new\nallow src=2001:db8::/32\n";
+    let rules = folder.file("fw.rules", text);
+    let json = folder.path("fw.json");
+    run(&format!("convert {rules} {json}")).exits(0);
+    serde_json::from_str::<serde_json::Value>(&folder.read("fw.json")).unwrap();
+    run(&format!("diff {rules} {json} --equivalent")).exits(0);
+    run(&format!("lint {json} -q")).exits(0);
+    let back = folder.path("back.rules");
+    let expanded = folder.path("expanded.rules");
+    run(&format!("convert {json} {back}")).exits(0);
+    run(&format!("convert {rules} {expanded} --to rules")).exits(0);
+    assert_eq!(folder.read("back.rules"), folder.read("expanded.rules"));
+    assert!(folder.read("back.rules").contains("name=\"a \\\"b\""));
 }
 
 #[test]

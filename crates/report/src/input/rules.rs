@@ -28,8 +28,8 @@ use crate::suggestion::did_you_mean;
 pub struct RulesArgs {
     /// The format of the rules; by default, detected from their text
     ///
-    /// classbench, rules (our own), ovs (as ovs-ofctl prints flows), or the format of a
-    /// firewall's configuration: `classyard formats` lists them.
+    /// classbench, rules (our own), json (the same for programs), ovs (as ovs-ofctl prints
+    /// flows), or the format of a firewall's configuration: `classyard formats` lists them.
     #[arg(long, value_name = "FORMAT", value_parser = input_format, help_heading = "Input")]
     pub rules_format: Option<InputFormat>,
 
@@ -112,7 +112,7 @@ impl InputFormat {
         let rules = RuleFormat::detect(text);
         // A line with `field=value` alone may be of any format.
         let is_certain = match rules {
-            Some(RuleFormat::Classbench | RuleFormat::Ovs) => true,
+            Some(RuleFormat::Classbench | RuleFormat::Json | RuleFormat::Ovs) => true,
             Some(RuleFormat::Rules) => text.lines().any(|line| {
                 let first_word = line.split_ascii_whitespace().next();
                 matches!(first_word, Some("schema" | "actions"))
@@ -142,10 +142,10 @@ enum Statements {
     Lines {
         /// The line of each rule, in file order.
         lines: Vec<u32>,
-        /// The text of lines that became several rules.
+        /// The statement of each rule; empty if each rule is one.
+        statement_of_rule: Vec<u32>,
+        /// The texts of statements that became several rules.
         texts: BTreeMap<u32, String>,
-        /// A number of each rule's line, if a line became several rules.
-        line_of_rule: Option<Vec<u32>>,
     },
     /// The statements of a configuration, and the statement of each rule.
     Config {
@@ -207,9 +207,13 @@ impl LoadedRules {
     /// from. `None` if the rule is all that its line says.
     pub fn text(&self, position: usize) -> Option<&str> {
         match &self.statements {
-            Statements::Lines { lines, texts, .. } => {
-                texts.get(lines.get(position)?).map(String::as_str)
-            }
+            Statements::Lines {
+                statement_of_rule,
+                texts,
+                ..
+            } => texts
+                .get(statement_of_rule.get(position)?)
+                .map(String::as_str),
             Statements::Config { .. } => self.statement(position).map(|source| &*source.text),
         }
     }
@@ -230,7 +234,9 @@ impl LoadedRules {
     /// rule has one of its own.
     pub fn statement_of_rule(&self) -> Option<&[u32]> {
         match &self.statements {
-            Statements::Lines { line_of_rule, .. } => line_of_rule.as_deref(),
+            Statements::Lines {
+                statement_of_rule, ..
+            } => (!statement_of_rule.is_empty()).then_some(statement_of_rule),
             Statements::Config { source_of_rule, .. } => Some(source_of_rule),
         }
     }
@@ -616,27 +622,15 @@ fn finish(
         skipped: loaded.skipped.total(),
         merged: loaded.merged_rules,
         statements: Statements::Lines {
-            line_of_rule: (!loaded.line_texts.is_empty()).then(|| numbers_of(&loaded.rule_lines)),
             lines: loaded.rule_lines,
-            texts: loaded.line_texts,
+            statement_of_rule: loaded.statement_of_rule,
+            texts: loaded.statement_texts,
         },
         conditions: Vec::new(),
         lists: Vec::new(),
         allowances: BTreeMap::new(),
         host_bits: BTreeMap::new(),
     }
-}
-
-/// Returns for each line the number of different lines before it.
-fn numbers_of(lines: &[u32]) -> Vec<u32> {
-    let mut number = 0;
-    let mut last_line = None;
-    let numbers = lines.iter().map(|&line| {
-        let is_new = last_line.replace(line).is_some_and(|last| last != line);
-        number += u32::from(is_new);
-        number
-    });
-    numbers.collect()
 }
 
 /// Returns the built-in schema `text`, or the schema in the file `text`.

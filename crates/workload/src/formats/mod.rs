@@ -66,13 +66,20 @@ pub enum RuleFormat {
     Classbench,
     /// The format of this project, for people: [`rules`].
     Rules,
+    /// The same rules as JSON, for programs.
+    Json,
     /// Flows of Open vSwitch: [`ovs`].
     Ovs,
 }
 
 impl RuleFormat {
     /// All formats.
-    pub const ALL: [RuleFormat; 3] = [RuleFormat::Classbench, RuleFormat::Rules, RuleFormat::Ovs];
+    pub const ALL: [RuleFormat; 4] = [
+        RuleFormat::Classbench,
+        RuleFormat::Rules,
+        RuleFormat::Json,
+        RuleFormat::Ovs,
+    ];
 
     /// The format's name on command lines.
     #[must_use]
@@ -80,6 +87,7 @@ impl RuleFormat {
         match self {
             RuleFormat::Classbench => "classbench",
             RuleFormat::Rules => "rules",
+            RuleFormat::Json => "json",
             RuleFormat::Ovs => "ovs",
         }
     }
@@ -92,13 +100,22 @@ impl RuleFormat {
 
     /// Detects the format of a text by its first line; `None` if the line fits no format.
     ///
-    /// Empty lines and lines that start with `#` are skipped. If the next line starts with
-    /// `@`, the format is [`Classbench`](RuleFormat::Classbench). If it starts with
+    /// If the text is an object with `schema` or `rules` as its first key, the format is
+    /// [`Json`](RuleFormat::Json). Otherwise, empty lines and lines that start with `#` are
+    /// skipped. If the next line starts with `@`, the format is [`Classbench`](RuleFormat::Classbench). If it starts with
     /// `schema` or `actions`, the format is [`Rules`](RuleFormat::Rules). If it has
     /// `actions=` or is a reply's heading, the format is [`Ovs`](RuleFormat::Ovs). If it
     /// has another `field=value`, the format is [`Rules`](RuleFormat::Rules).
     #[must_use]
     pub fn detect(text: &str) -> Option<RuleFormat> {
+        let object = text.trim_start().strip_prefix('{').map(str::trim_start);
+        if object.is_some_and(|keys| {
+            ["\"schema\"", "\"rules\""]
+                .iter()
+                .any(|key| keys.starts_with(key))
+        }) {
+            return Some(RuleFormat::Json);
+        }
         let (_, line) = text::lines(text)
             .find(|(_, line)| !text::is_blank(line) && !line.trim_start().starts_with('#'))?;
         let mut words = line.split_ascii_whitespace();
@@ -262,6 +279,7 @@ pub fn read_policy_with(
     match format {
         RuleFormat::Classbench => classbench::read(source, text, schema, options),
         RuleFormat::Rules => rules::read(source, text, schema, options, loader),
+        RuleFormat::Json => rules::json::read(source, text, schema, options, loader),
         RuleFormat::Ovs => ovs::read(source, text, schema, options),
     }
 }
@@ -296,7 +314,7 @@ fn unknown_format(source: &str, text: &str) -> ReadError {
     ReadError::Format {
         file: source.to_owned(),
         found: message,
-        expected: "a file of the format classbench, rules or ovs, or to be told which it is"
+        expected: "a file of the format classbench, rules, json or ovs, or to be told which it is"
             .to_owned(),
     }
 }
@@ -314,6 +332,7 @@ pub fn write_policy(
     match format {
         RuleFormat::Classbench => classbench::write(policy, out),
         RuleFormat::Rules => rules::write(policy, None, out),
+        RuleFormat::Json => rules::write_json(policy, out),
         RuleFormat::Ovs => ovs::write(policy, out),
     }
 }

@@ -60,11 +60,13 @@ use crate::diagnostic::{Loaded, Problems, ReadError, ReadOptions};
 
 mod actions;
 mod alternatives;
+pub(super) mod json;
 mod reader;
 mod token;
 mod write;
 
 pub use write::write;
+pub(super) use write::write_json;
 
 use actions::Actions;
 use reader::Reader;

@@ -80,8 +80,10 @@ pub(super) struct Reader<'t> {
     undecided: Option<&'t str>,
     /// The line numbers of the loaded rules.
     lines: Vec<usize>,
-    /// The text of lines that became several rules, by line number.
-    texts: BTreeMap<u32, String>,
+    /// The statement of each rule; empty while each has one of its own.
+    statement_of_rule: Vec<u32>,
+    /// The texts of statements that became several rules.
+    statement_texts: BTreeMap<u32, String>,
     /// The first line with a priority, and the first line without a priority.
     with_priority: Option<usize>,
     without_priority: Option<usize>,
@@ -125,7 +127,8 @@ impl<'t> Reader<'t> {
             family: None,
             undecided: None,
             lines: Vec::new(),
-            texts: BTreeMap::new(),
+            statement_of_rule: Vec::new(),
+            statement_texts: BTreeMap::new(),
             with_priority: None,
             without_priority: None,
         }
@@ -142,17 +145,34 @@ impl<'t> Reader<'t> {
         line: &'t str,
         problems: &mut Problems,
     ) -> Result<(), ReadError> {
-        let outcome = self.parse(line).and_then(|()| self.count_rules(line));
+        let parsed = self.parse(line);
+        if let Err(fault) = self.add_parsed(source, number, line, parsed)? {
+            problems.push_fault(fault, number, line);
+        }
+        Ok(())
+    }
+
+    /// Adds the rules of a parsed statement that starts on line `number`. Returns the fault
+    /// of a bad statement.
+    ///
+    /// # Errors
+    /// [`ReadError`] for more rules than the options allow.
+    pub(super) fn add_parsed(
+        &mut self,
+        source: &str,
+        number: usize,
+        text: &'t str,
+        parsed: Result<(), Fault<'t>>,
+    ) -> Result<Result<(), Fault<'t>>, ReadError> {
+        let outcome = parsed.and_then(|()| self.count_rules(text));
         let rules = *outcome.as_ref().unwrap_or(&1);
         rule_number(source, self.next_number + rules - 1, number)?;
         if outcome.is_ok() && self.policy.len() + rules > self.options.limit {
             return Err(limit_reached(source, number, &self.options, "rules"));
         }
-        if let Err(fault) = outcome.and_then(|rules| self.add(rules, number, line)) {
-            problems.push_fault(fault, number, line);
-        }
+        let added = outcome.and_then(|rules| self.add(rules, number, text));
         self.next_number += rules;
-        Ok(())
+        Ok(added)
     }
 
     /// True if lines became more rules than were expected, so that rules have wrong
@@ -176,11 +196,13 @@ impl<'t> Reader<'t> {
         let mut loaded = self.options.finish(problems, self.policy)?;
         loaded.notes = notes;
         loaded.rule_lines = self.lines.iter().map(|&line| line_number(line)).collect();
-        loaded.line_texts = self.texts;
+        loaded.statement_of_rule = self.statement_of_rule;
+        loaded.statement_texts = self.statement_texts;
         Ok(loaded)
     }
 
-    fn clear(&mut self) {
+    /// Forgets the statement before this one.
+    pub(super) fn clear(&mut self) {
         for matches in &mut self.matches {
             matches.fill(FieldMatch::Any);
         }
@@ -237,11 +259,25 @@ impl<'t> Reader<'t> {
                 "it before the first rule (an action of that name goes in quotes)",
             ));
         }
-        self.action = unquote(first.text)?;
-        self.actions.take(&self.action, first.text)?;
+        self.set_action(unquote(first.text)?, first.text)?;
         while let Some(token) = next_token(&mut unread)? {
             self.attribute(&token)?;
         }
+        self.check()
+    }
+
+    /// Sets the action. `text` is how the file has it.
+    pub(super) fn set_action(
+        &mut self,
+        action: Cow<'t, str>,
+        text: &'t str,
+    ) -> Result<(), Fault<'t>> {
+        self.action = action;
+        self.actions.take(&self.action, text)
+    }
+
+    /// Checks the conditions of a statement together.
+    pub(super) fn check(&self) -> Result<(), Fault<'t>> {
         match self.undecided {
             // A rule for both families would have two unrelated conditions.
             Some(text) if !self.open.contains(&false) => Err(Fault::new(
@@ -261,20 +297,32 @@ impl<'t> Reader<'t> {
                 _ => Err(Fault::new(token.text, quoted(token.text), "field=value")),
             };
         };
-        let value = token.value;
-        let again = || {
-            Fault::new(
-                token.text,
-                format!("`{key}` is set twice on this line"),
-                "each field at most once",
-            )
-        };
         match key {
-            "name" if self.name.is_some() => return Err(again()),
-            "id" if self.id.is_some() => return Err(again()),
-            "priority" if self.priority.is_some() => return Err(again()),
-            "family" if self.family.is_some() => return Err(again()),
-            "name" => self.name = Some(unquote(value)?),
+            "name" => self.set_name(unquote(token.value)?, token.text),
+            _ => self.set(key, token.value, token.text),
+        }
+    }
+
+    /// Sets the name. `text` is how the file has the key with the value.
+    pub(super) fn set_name(&mut self, name: Cow<'t, str>, text: &'t str) -> Result<(), Fault<'t>> {
+        match self.name.replace(name) {
+            None => Ok(()),
+            Some(_) => Err(set_twice("name", text)),
+        }
+    }
+
+    /// Sets anything else: `id`, `priority`, `family` or the condition of a field, which may be
+    /// a list.
+    pub(super) fn set(
+        &mut self,
+        key: &'t str,
+        value: &'t str,
+        text: &'t str,
+    ) -> Result<(), Fault<'t>> {
+        match key {
+            "id" if self.id.is_some() => return Err(set_twice(key, text)),
+            "priority" if self.priority.is_some() => return Err(set_twice(key, text)),
+            "family" if self.family.is_some() => return Err(set_twice(key, text)),
             "id" => match decimal(value).map(RuleId::new) {
                 Some(Ok(id)) => self.id = Some((id, value)),
                 _ => {
@@ -286,7 +334,7 @@ impl<'t> Reader<'t> {
                 }
             },
             "priority" => match decimal(value) {
-                Some(priority) => self.priority = Some((Priority(priority), token.text)),
+                Some(priority) => self.priority = Some((Priority(priority), text)),
                 None => {
                     return Err(Fault::new(
                         value,
@@ -295,30 +343,24 @@ impl<'t> Reader<'t> {
                     ));
                 }
             },
-            "family" => self.set_family(token)?,
+            "family" => self.set_family(value, text)?,
             _ => {
-                let Some(field) = self.schemas[0].field_named(key) else {
-                    return Err(self.unknown_field(key));
-                };
-                if self.set[field.index()].is_some() {
-                    return Err(again());
-                }
-                self.set_field(field.index(), token)?;
-                self.set[field.index()] = Some(token.text);
+                let (is_negated, values) = alternatives::split(value);
+                self.set_field(key, text, is_negated, values)?;
             }
         }
         Ok(())
     }
 
-    fn set_family(&mut self, token: &Token<'t>) -> Result<(), Fault<'t>> {
+    fn set_family(&mut self, family: &'t str, text: &'t str) -> Result<(), Fault<'t>> {
         if !self.dual {
             return Err(Fault::new(
-                token.text,
+                text,
                 format!("`family` in a file of schema `{}`", self.policy.name()),
                 format!("no family, or the schema `{}`", Policy::DUAL_STACK),
             ));
         }
-        let index = match token.value {
+        let index = match family {
             "ipv4" => 0,
             "ipv6" => 1,
             other => {
@@ -329,22 +371,22 @@ impl<'t> Reader<'t> {
                 ));
             }
         };
-        self.family = Some(token.text);
-        self.close(1 - index, token)
+        self.family = Some(text);
+        self.close(1 - index, text)
     }
 
     /// Excludes the rule from a part. The rule must remain in at least one part.
-    fn close(&mut self, part: usize, token: &Token<'t>) -> Result<(), Fault<'t>> {
+    fn close(&mut self, part: usize, text: &'t str) -> Result<(), Fault<'t>> {
         self.open[part] = false;
         if self.open.contains(&true) {
             return Ok(());
         }
         let families = ["IPv4", "IPv6"];
         Err(Fault::new(
-            token.text,
+            text,
             format!(
                 "{} is {}, but what stands before it on this line is {}",
-                quoted(token.text),
+                quoted(text),
                 families[1 - part.min(1)],
                 families[part.min(1)]
             ),
@@ -352,17 +394,35 @@ impl<'t> Reader<'t> {
         ))
     }
 
-    fn set_field(&mut self, index: usize, token: &Token<'t>) -> Result<(), Fault<'t>> {
-        let (is_negated, values) = alternatives::split(token.value);
+    /// Sets the condition of a field: that it has one of some values or, if `is_negated`, none
+    /// of them. `text` is how the file has the field with the values.
+    pub(super) fn set_field<'v>(
+        &mut self,
+        name: &'t str,
+        text: &'t str,
+        is_negated: bool,
+        values: impl Iterator<Item = &'v str>,
+    ) -> Result<(), Fault<'t>>
+    where
+        't: 'v,
+    {
+        let Some(field) = self.schemas[0].field_named(name) else {
+            return Err(self.unknown_field(name));
+        };
+        let index = field.index();
+        if self.set[index].replace(text).is_some() {
+            return Err(set_twice(name, text));
+        }
         self.values.iter_mut().for_each(Vec::clear);
         for value in values {
-            self.take_value(index, value, token)?;
+            self.take_value(index, value, text)
+                .map_err(|fault| fault.within(text))?;
         }
         for part in 0..self.schemas.len() {
             let field = &self.schemas[part].fields()[index];
             let matches = match self.values[part][..] {
                 [] => {
-                    self.close(part, token)?;
+                    self.close(part, text)?;
                     continue;
                 }
                 [one] if !is_negated && kind_takes(field, &one) => {
@@ -372,15 +432,11 @@ impl<'t> Reader<'t> {
                 ref values => alternatives::union(values, is_negated, field),
             };
             match matches.as_deref() {
-                None => return Err(too_many(token.text)),
+                None => return Err(too_many(text)),
                 Some([]) => {
                     return Err(Fault::new(
-                        token.text,
-                        format!(
-                            "no value of `{}` meets {}",
-                            field.name(),
-                            quoted(token.text)
-                        ),
+                        text,
+                        format!("no value of `{}` meets {}", field.name(), quoted(text)),
                         "a condition that some value meets",
                     ));
                 }
@@ -396,12 +452,12 @@ impl<'t> Reader<'t> {
     }
 
     /// Adds a value of a condition to the parts in which it is one.
-    fn take_value(
+    fn take_value<'v>(
         &mut self,
         index: usize,
-        value: &'t str,
-        token: &Token<'t>,
-    ) -> Result<(), Fault<'t>> {
+        value: &'v str,
+        text: &'t str,
+    ) -> Result<(), Fault<'v>> {
         let (mut parts, mut first_fault) = (0, None);
         for (part, schema) in self.schemas.iter().enumerate() {
             let field = &schema.fields()[index];
@@ -409,13 +465,13 @@ impl<'t> Reader<'t> {
                 Ok(one) => {
                     parts += 1;
                     let is_stray = parts == 1 && has_stray_bits(field, &one);
-                    self.stray_bits = self.stray_bits.or(is_stray.then_some(token.text));
+                    self.stray_bits = self.stray_bits.or(is_stray.then_some(text));
                     let is_address =
                         matches!(field.format(), ValueFormat::Ipv4 | ValueFormat::Ipv6);
                     if self.dual && is_address && !takes_all(&one) {
                         self.has_addresses = true;
                         if parts == 2 {
-                            self.undecided.get_or_insert(token.text);
+                            self.undecided.get_or_insert(text);
                         }
                     }
                     self.values[part].push(one);
@@ -557,12 +613,21 @@ impl<'t> Reader<'t> {
 
     /// Records what later lines and notes need to know of a line that became `rules` rules.
     fn note_line(&mut self, rules: usize, line_number: usize, line: &str) {
-        self.lines.extend(std::iter::repeat_n(line_number, rules));
-        if rules > 1 {
-            let text = line.trim().chars().take(MAX_TEXT).collect();
-            self.texts
-                .insert(super::super::line_number(line_number), text);
+        let to_number = |count| u32::try_from(count).expect("fewer rules than ids");
+        if rules > 1 && self.statement_of_rule.is_empty() {
+            self.statement_of_rule = (0..to_number(self.lines.len())).collect();
         }
+        if rules > 1 || !self.statement_of_rule.is_empty() {
+            let last_statement = self.statement_of_rule.last();
+            let statement = last_statement.map_or(0, |last| last + 1);
+            let numbers = std::iter::repeat_n(statement, rules);
+            self.statement_of_rule.extend(numbers);
+            if rules > 1 {
+                let text = line.trim().chars().take(MAX_TEXT).collect();
+                self.statement_texts.insert(statement, text);
+            }
+        }
+        self.lines.extend(std::iter::repeat_n(line_number, rules));
         if let Some(text) = self.stray_bits {
             self.stray_rules += 1;
             self.first_stray.get_or_insert((line_number, text));
@@ -585,6 +650,14 @@ impl<'t> Reader<'t> {
             "an id of its own (a rule without one has its number in the file, from 0)",
         )
     }
+}
+
+fn set_twice<'t>(key: &str, text: &'t str) -> Fault<'t> {
+    Fault::new(
+        text,
+        format!("`{key}` is set twice in this rule"),
+        "each field at most once",
+    )
 }
 
 /// Returns the fault for a condition or a line that would become too many rules.

@@ -1,5 +1,6 @@
 //! Writing the rule format for people, in aligned columns.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
@@ -39,21 +40,14 @@ pub fn write(
     path: Option<&str>,
     out: &mut dyn io::Write,
 ) -> Result<WriteReport, WriteError> {
-    let Some(choice) = SchemaChoice::of(policy) else {
-        return Err(WriteError::Schema {
-            format: RuleFormat::Rules,
-            schema: policy.name().to_owned(),
-            takes: "one schema, dual-5tuple or acl",
-        });
-    };
-    let dual = choice.has_both_families();
+    let choice = written_choice(policy, RuleFormat::Rules)?;
     let mut report = WriteReport {
         rules: policy.len(),
         ..WriteReport::default()
     };
 
     let mut head = String::from("schema ");
-    if SchemaChoice::named(choice.name()).as_ref() == Some(&choice) {
+    if is_built_in(&choice) {
         head.push_str(choice.name());
     } else {
         let default = format!("{}.toml", choice.name());
@@ -74,21 +68,11 @@ pub fn write(
     head.extend(super::actions::declaration(policy));
     out.write_all(head.as_bytes())?;
 
-    let (rows, split) = rows(policy, dual);
-    let with_ids = rows.iter().zip(0..).any(|(row, i)| row.id.index() != i);
-    let plain = |(row, i): (&Row, usize)| u32::try_from(rows.len() - i) == Ok(row.priority.0);
-    let with_priorities = !rows.iter().zip(0..).all(plain);
-    let table = Table {
-        policy,
-        dual,
-        with_ids,
-        with_priorities,
-        fields: choice.schemas()[0].fields().len(),
-    };
-
+    let table = Table::new(policy, &choice);
+    let rows = &table.rows;
     let mut cells = vec![String::new(); table.columns()];
     let mut widths = vec![0; table.columns()];
-    for row in &rows {
+    for row in rows {
         table.fill(row, &mut cells);
         for (width, cell) in widths.iter_mut().zip(&cells) {
             *width = cell.chars().count().max(*width);
@@ -103,7 +87,7 @@ pub fn write(
         widths.fill(0);
     }
     let mut buffer = String::new();
-    for row in &rows {
+    for row in rows {
         table.fill(row, &mut cells);
         let start = buffer.len();
         for (width, cell) in widths.iter().zip(&cells) {
@@ -122,34 +106,70 @@ pub fn write(
     }
     out.write_all(buffer.as_bytes())?;
 
-    report.lines = rows.len();
-    report.note(
-        Effect::Restated,
-        split,
-        format!(
-            "{} for IPv4 and IPv6, so the IPv6 half became a rule with an id of its own",
-            counted_verb(
-                split,
-                "rule",
-                "demands different things",
-                "demand different things"
-            )
-        ),
-    );
-    let unnamed = rows.iter().filter(|row| {
-        let rule = policy.rule(row.source).next();
-        rule.is_none_or(|(_, rule)| policy.action_name(rule.action()).is_none())
-    });
-    let unnamed = unnamed.count();
-    report.note(
-        Effect::Restated,
-        unnamed,
-        format!(
-            "{} without a name, written as action-NUMBER",
-            counted_verb(unnamed, "rule", "has an action", "have actions")
-        ),
-    );
+    table.describe(&mut report);
     Ok(report)
+}
+
+/// Writes a policy as JSON; see [`json`](super::json).
+///
+/// # Errors
+/// As for [`write`].
+pub(in crate::formats) fn write_json(
+    policy: &Policy,
+    out: &mut dyn io::Write,
+) -> Result<WriteReport, WriteError> {
+    let choice = written_choice(policy, RuleFormat::Json)?;
+    let mut report = WriteReport {
+        rules: policy.len(),
+        ..WriteReport::default()
+    };
+    let table = Table::new(policy, &choice);
+    let schema = match is_built_in(&choice) {
+        true => json_text(choice.name()),
+        false => {
+            let file = json_text(&format!("{}.toml", choice.name()));
+            report.note(
+                Effect::Exact,
+                1,
+                format!("the file expects its schema beside it, as {file}"),
+            );
+            format!("{{\"file\": {file}}}")
+        }
+    };
+    let mut buffer = format!("{{\"schema\": {schema}, \"rules\": [");
+    let mut cells = vec![String::new(); table.columns()];
+    for (number, row) in table.rows.iter().enumerate() {
+        buffer.push_str(if number == 0 { "\n" } else { ",\n" });
+        table.fill(row, &mut cells);
+        table.push_object(row, &cells, &mut buffer);
+        if buffer.len() > 1 << 16 {
+            out.write_all(buffer.as_bytes())?;
+            buffer.clear();
+        }
+    }
+    buffer.push_str("\n]}\n");
+    out.write_all(buffer.as_bytes())?;
+    table.describe(&mut report);
+    Ok(report)
+}
+
+/// Returns the schema or schemas of a policy.
+fn written_choice(policy: &Policy, format: RuleFormat) -> Result<SchemaChoice, WriteError> {
+    SchemaChoice::of(policy).ok_or_else(|| WriteError::Schema {
+        format,
+        schema: policy.name().to_owned(),
+        takes: "one schema, dual-5tuple or acl",
+    })
+}
+
+/// True if files name the schema, and need no schema file.
+fn is_built_in(choice: &SchemaChoice) -> bool {
+    SchemaChoice::named(choice.name()).as_ref() == Some(choice)
+}
+
+/// Returns a text as a string of JSON.
+fn json_text(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }
 
 /// Returns the lines, and the number of rules that require two lines because their IPv4 and
@@ -228,16 +248,86 @@ fn says_the_same(v4: &RuleRef<'_>, v6: &RuleRef<'_>) -> bool {
         .all(|(index, (a, b))| *a == b && (index > 1 || *a == FieldMatch::Any))
 }
 
-/// The columns of the lines: action, family, fields, name, id, priority.
+/// The rows of a file, in columns: action, family, fields, name, id, priority.
 struct Table<'a> {
     policy: &'a Policy,
+    rows: Vec<Row>,
+    /// The number of rules that require two rows because their IPv4 and IPv6 halves differ.
+    split: usize,
     dual: bool,
     with_ids: bool,
     with_priorities: bool,
     fields: usize,
 }
 
-impl Table<'_> {
+impl<'a> Table<'a> {
+    fn new(policy: &'a Policy, choice: &SchemaChoice) -> Table<'a> {
+        let dual = choice.has_both_families();
+        let (rows, split) = rows(policy, dual);
+        let plain = |(row, i): (&Row, usize)| u32::try_from(rows.len() - i) == Ok(row.priority.0);
+        Table {
+            policy,
+            split,
+            dual,
+            with_ids: rows.iter().zip(0..).any(|(row, i)| row.id.index() != i),
+            with_priorities: !rows.iter().zip(0..).all(plain),
+            fields: choice.schemas()[0].fields().len(),
+            rows,
+        }
+    }
+
+    /// Adds the number of rows, and what the file says in another way.
+    fn describe(&self, report: &mut WriteReport) {
+        report.lines = self.rows.len();
+        let split = counted_verb(
+            self.split,
+            "rule",
+            "demands different things",
+            "demand different things",
+        );
+        let halves = "for IPv4 and IPv6, so the IPv6 half became a rule with an id of its own";
+        report.note(Effect::Restated, self.split, format!("{split} {halves}"));
+        let unnamed = self.rows.iter().filter(|row| {
+            let rule = self.policy.rule(row.source).next();
+            rule.is_none_or(|(_, rule)| self.policy.action_name(rule.action()).is_none())
+        });
+        let unnamed = unnamed.count();
+        let actions = counted_verb(unnamed, "rule", "has an action", "have actions");
+        report.note(
+            Effect::Restated,
+            unnamed,
+            format!("{actions} without a name, written as action-NUMBER"),
+        );
+    }
+
+    /// Returns the name of a rule's action.
+    fn action(&self, rule: &RuleRef<'_>) -> Cow<'a, str> {
+        match self.policy.action_name(rule.action()) {
+            Some(name) => Cow::Borrowed(name),
+            None => Cow::Owned(format!("action-{}", rule.action().0)),
+        }
+    }
+
+    /// Adds an object of JSON for a row. `cells` are those of [`fill`](Table::fill).
+    fn push_object(&self, row: &Row, cells: &[String], out: &mut String) {
+        let rule = self.policy.rule(row.source).next();
+        let action = rule.map(|(_, rule)| self.action(&rule));
+        out.push_str("{\"action\": ");
+        out.push_str(&json_text(&action.unwrap_or_default()));
+        let texts = cells[1..self.fields + 2].iter();
+        for (key, value) in texts.filter_map(|cell| cell.split_once('=')) {
+            out.extend([", ", &json_text(key), ": ", &json_text(value)]);
+        }
+        if let Some(name) = self.policy.rule_name(row.source) {
+            out.extend([", \"name\": ", &json_text(name)]);
+        }
+        let numbers = cells[self.fields + 3..].iter();
+        for (key, value) in numbers.filter_map(|cell| cell.split_once('=')) {
+            out.extend([", ", &json_text(key), ": ", value]);
+        }
+        out.push('}');
+    }
+
     fn columns(&self) -> usize {
         self.fields + 5
     }
@@ -253,10 +343,7 @@ impl Table<'_> {
         let [action, family, rest @ ..] = cells else {
             return;
         };
-        match self.policy.action_name(rule.action()) {
-            Some(name) => write_word(action, name, false),
-            None => action.push_str(&format!("action-{}", rule.action().0)),
-        }
+        write_word(action, &self.action(&rule), false);
         let schema: &Arc<Schema> = rule.schema();
         let mut addressed = false;
         for (id, cell) in schema.field_ids().zip(&mut *rest) {

@@ -226,7 +226,7 @@ fn rule_mistakes() {
         ),
         (
             "allow dport=1 src=* dport=2",
-            "2:21: `dport` is set twice on this line",
+            "2:21: `dport` is set twice in this rule",
         ),
         ("allow src=* src=*", "2:13: `src` is set twice"),
         ("allow name=a name=b", "2:14: `name` is set twice"),
@@ -260,6 +260,102 @@ fn rule_mistakes() {
         let expected = expected.replacen('2', "3", 1);
         assert_problem(&text, RuleFormat::Rules, None, &expected);
     }
+}
+
+#[test]
+fn mistakes_in_json() {
+    let rule = |text: &str| format!("{{\"schema\": \"ipv4-5tuple\", \"rules\": [\n  {text}\n]}}");
+    let cases = [
+        (
+            "{\"action\": \"a\", \"dport\": 70000}",
+            "2:28: `70000` does not fit",
+        ),
+        (
+            "{\"action\": \"a\", \"dport\": [80, \"x\"]}",
+            "2:34: `x` is not a value of `dport`",
+        ),
+        (
+            "{\"action\": \"a\", \"dport\": \"80,x\"}",
+            "2:32: `x` is not a value of `dport`",
+        ),
+        (
+            "{\"action\": \"a\", \"dport\": \"8\\u0078\"}",
+            "2:28: `8x` is not a value of `dport`",
+        ),
+        (
+            "{\"action\": \"a\", \"dport\": null}",
+            "2:28: `null`; expected a string",
+        ),
+        (
+            "{\"action\": \"a\", \"dport\": [[1]]}",
+            "2:29: `[1]`; expected a string",
+        ),
+        (
+            "{\"action\": \"a\", \"port\": 1}",
+            "2:20: unknown field `port`",
+        ),
+        (
+            "{\"action\": \"a\", \"dport\": 1, \"dport\": 2}",
+            "2:40: `dport` is set twice",
+        ),
+        (
+            "{\"action\": \"a\", \"action\": \"b\"}",
+            "2:29: `action` is set twice",
+        ),
+        ("{\"action\": 7}", "2:14: `7`; expected a string"),
+        ("{\"dport\": 1}", "2:3: a rule without `action`"),
+        (
+            "{\"action\": \"a\", \"id\": -1}",
+            "2:25: `-1`; expected a string or a number",
+        ),
+        ("[]", "2:3: no object; expected an object for each rule"),
+        ("{\"action\": \"a\", }", "2:19: key must be a string"),
+        ("{\n\"action\": \"a\",\n\"dport\": 1-2}", "4:11: "),
+    ];
+    for (text, expected) in cases {
+        assert_problem(&rule(text), RuleFormat::Json, None, expected);
+    }
+    for (text, expected) in [
+        ("{", "1:1: EOF while parsing an object"),
+        ("[]", "1:1: invalid type"),
+        (
+            "{\"schema\": \"x\", \"rules\": []}",
+            "1:12: unknown schema `x`",
+        ),
+        (
+            "{\"schema\": \"acl\", \"rules\": {}}",
+            "1:28: `rules` is no list",
+        ),
+        (
+            "{\"schema\": \"acl\", \"rule\": [], \"rules\": []}",
+            "1:27: the key `rule`",
+        ),
+        (
+            "{\"schema\": \"acl\", \"schema\": \"acl\"}",
+            "1:29: `schema` is set twice",
+        ),
+        (
+            "{\"schema\": \"acl\"}",
+            "f: a key is missing; expected the keys",
+        ),
+        ("{\"rules\": []}", "f: a key is missing; expected the keys"),
+        (
+            "{\"schema\": {\"file\": \"a.toml\"}, \"rules\": []}",
+            "1:12: schema file `a.toml`",
+        ),
+    ] {
+        assert_problem(text, RuleFormat::Json, None, expected);
+    }
+    let acl = SchemaChoice::Acl;
+    assert_problem(
+        &rule(""),
+        RuleFormat::Json,
+        Some(&acl),
+        "1:12: the file is for schema",
+    );
+    let text = "{\"rules\": [{\"action\": \"deny\"}]}";
+    let loaded = read_policy("f", text, None, Some(&acl), &ALL).unwrap();
+    assert_eq!(loaded.value.len(), 1);
 }
 
 #[test]
@@ -395,7 +491,7 @@ fn a_format_must_be_recognised_or_said() {
     let error = read_policy("f", "\nhello", None, None, &ALL).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "f: line 2 is of no known format: `hello`; expected a file of the format classbench, rules or ovs, or to be told which it is"
+        "f: line 2 is of no known format: `hello`; expected a file of the format classbench, rules, json or ovs, or to be told which it is"
     );
     assert!(read_policy("f", " \n", None, None, &ALL).is_err());
     for format in RuleFormat::ALL {

@@ -73,7 +73,7 @@ fn a_line_becomes_the_rules_that_it_needs() {
         let loaded = rules(&format!("schema acl\nallow {line}\n"));
         assert_eq!(shown(&loaded.value), expected, "{line}");
         assert_eq!(loaded.rule_lines, vec![2; expected.len()]);
-        let text = loaded.line_texts.get(&2).map(String::as_str);
+        let text = loaded.statement_texts.get(&0).map(String::as_str);
         let line = format!("allow {line}");
         assert_eq!(text, (expected.len() > 1).then_some(line.as_str()));
     }
@@ -180,4 +180,29 @@ fn lists_decide_as_they_read() {
             }
         }
     }
+}
+
+/// Rules on one line of JSON stay apart; rules of one object belong together.
+#[test]
+fn rules_of_json_are_statements() {
+    let text = "{\"schema\": \"acl\", \"rules\": [{\"action\": \"deny\"}, {\"action\": \"allow\", \
+                \"dport\": [80, \"443\", \"8000-8999\"], \"src\": \"!10.0.0.0/1\", \"name\": \"w\\\"x\"}, \
+                {\"action\": \"deny\", \"in\": \"a\\\\x20b\"}]}";
+    let loaded = rules(text);
+    assert_eq!(
+        shown(&loaded.value),
+        [
+            "5 46 any",
+            "4 4 src=128.0.0.0/1 dport=80",
+            "3 4 src=128.0.0.0/1 dport=443",
+            "2 4 src=128.0.0.0/1 dport=8000-8999",
+            "1 46 in=a\\x20b",
+        ]
+    );
+    assert_eq!(loaded.rule_lines, [1; 5]);
+    assert_eq!(loaded.statement_of_rule, [0, 1, 1, 1, 2]);
+    let texts: Vec<_> = loaded.statement_texts.keys().collect();
+    assert_eq!(texts, [&1]);
+    let id = loaded.value.ids()[2];
+    assert_eq!(loaded.value.rule_name(id), Some("w\"x"));
 }

@@ -273,14 +273,21 @@ fn forty_fields() -> Arc<Schema> {
 
 proptest! {
     #[test]
-    fn our_own_format_keeps_everything(seed: u64, rules in 0u32..12, which in 0usize..8) {
+    fn our_own_formats_keep_everything(
+        seed: u64,
+        rules in 0u32..12,
+        which in 0usize..8,
+        is_json: bool,
+    ) {
         let choice = &all_choices()[which];
         let policy = Dice::new(seed).policy(choice, rules, true);
-        let (again, report, text) = trip(&policy, RuleFormat::Rules);
+        let format = if is_json { RuleFormat::Json } else { RuleFormat::Rules };
+        let (again, report, text) = trip(&policy, format);
         prop_assert_eq!(said(&policy), said(&again), "{}", text);
         prop_assert!(report.is_exact());
         prop_assert_eq!(report.lines, policy.len());
         prop_assert!(which == 7 || report.notes.is_empty());
+        prop_assert_eq!(RuleFormat::detect(&text), Some(format));
     }
 
     #[test]
