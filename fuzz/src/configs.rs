@@ -58,6 +58,7 @@ fn check_written(config: &Config) {
     let options = WriteOptions {
         lists: &config.lists,
         default_action: Some("deny"),
+        statement_of_rule: Some(&config.source_of_rule),
         ..WriteOptions::default()
     };
     for format in ConfigFormat::ALL {

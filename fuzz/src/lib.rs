@@ -142,9 +142,13 @@ pub fn configs(data: &[u8]) {
     configs::configs(data);
 }
 
-/// Reads rules in our own format.
+/// Reads rules in our own format, or as JSON if the first byte is `{`.
 pub fn rules(data: &[u8]) {
-    readers::rules(data, RuleFormat::Rules, true);
+    let format = match data.first() {
+        Some(b'{') => RuleFormat::Json,
+        _ => RuleFormat::Rules,
+    };
+    readers::rules(data, format, true);
 }
 
 /// Reads Open vSwitch flows.

@@ -2,12 +2,13 @@
 
 use classyard_text::line::quoted;
 
+use super::bundle::{Bundle, join};
 use super::lists::List;
 use super::statement::{Protocols, Statement, TCP};
 use super::words::{Name, address, flag_names, name_of, port_range, state_names};
 use super::{Family, Output, Refusal, WriteError};
 use crate::builder::{DENY, PERMIT};
-use crate::packets::Field;
+use crate::packets::{Field, Values};
 
 /// The built-in chains of each table, without the chains of `filter` first.
 const TABLES: [(&str, &[&str]); 5] = [
@@ -29,6 +30,12 @@ const MAX_COMMENT_BYTES: usize = 255;
 
 /// The maximum number of characters of an interface's name.
 const MAX_INTERFACE_BYTES: usize = 15;
+
+/// The fields with several values in a rule.
+const SETS: [Field; 2] = [Field::SourcePort, Field::DestinationPort];
+
+/// The maximum number of ports of a `multiport`; a range counts as two.
+const MAX_MULTIPORT: usize = 15;
 
 /// The number of UDP-Lite among the IP protocols.
 const UDP_LITE: u8 = 136;
@@ -123,34 +130,49 @@ fn write_table(
         output.line(format_args!(":{} {policy} [0:0]", place.chain));
     }
     for place in placed {
-        for statement in place.list.of_family(family) {
-            write_statement(output, place, statement);
+        let statements: Vec<Statement<'_>> = place.list.of_family(family).cloned().collect();
+        let chunks: Vec<_> = output.of_one_source(&statements).collect();
+        for chunk in chunks {
+            let bundles = chunk.iter().map(|one| Bundle::new(one.clone(), false));
+            for bundle in join(bundles.collect(), &SETS, fits_multiport) {
+                write_statement(output, place, &bundle);
+            }
         }
     }
     output.line("COMMIT");
     Ok(())
 }
 
-/// Writes a statement: a rule for each protocol, as a rule can name one.
-fn write_statement(output: &mut Output<'_>, place: &Placed<'_, '_>, statement: &Statement<'_>) {
-    let (low, high) = match statement.protocols {
+/// True if `multiport` takes some ports of a protocol together.
+fn fits_multiport(statement: &Statement<'_>, values: &[Values]) -> bool {
+    let ports = values.iter().map(|one| match one {
+        Values::Range { low, high } if low == high => 1,
+        _ => 2,
+    });
+    ports.sum::<usize>() <= MAX_MULTIPORT && matches!(statement.protocols, Protocols::One(_))
+}
+
+/// Writes a bundle: a rule for each protocol, as a rule can name one.
+fn write_statement(output: &mut Output<'_>, place: &Placed<'_, '_>, bundle: &Bundle<'_>) {
+    let (low, high) = match bundle.first.protocols {
         Protocols::Range(low, high) => (low, high),
         Protocols::One(number) => (number, number),
         Protocols::All | Protocols::Not(_) => {
-            return output.statement(rule(place, statement, None));
+            return output.statement(rule(place, bundle, None));
         }
     };
     for protocol in low..=high {
-        output.statement(rule(place, statement, Some(protocol)));
+        output.statement(rule(place, bundle, Some(protocol)));
     }
 }
 
-/// Returns the rule for a statement and a protocol of it.
+/// Returns the rule for a bundle and a protocol of it.
 fn rule(
     place: &Placed<'_, '_>,
-    statement: &Statement<'_>,
+    bundle: &Bundle<'_>,
     protocol: Option<u8>,
 ) -> Result<String, Refusal> {
+    let statement = &bundle.first;
     let mut rule = format!("-A {}", place.chain);
     let mut add = |text: String| {
         rule.push(' ');
@@ -166,7 +188,7 @@ fn rule(
     }
     interfaces(place, statement, &mut add)?;
     add_protocol(statement, protocol, &mut add)?;
-    layer4(statement, protocol, &mut add)?;
+    layer4(bundle, protocol, &mut add)?;
     if let Some(range) = statement.range(Field::State) {
         let states = state_names(range)
             .ok_or_else(|| statement.refuse("a part of the packets that are not tracked"))?;
@@ -232,10 +254,11 @@ fn add_protocol(
 
 /// Adds the matches of fragments and of the headers that follow the IP header.
 fn layer4(
-    statement: &Statement<'_>,
+    bundle: &Bundle<'_>,
     protocol: Option<u8>,
     add: &mut impl FnMut(String),
 ) -> Result<(), Refusal> {
+    let statement = &bundle.first;
     let has_header = match statement.range(Field::Fragment) {
         None => return Ok(()),
         Some((0, 1)) => true,
@@ -257,7 +280,7 @@ fn layer4(
             return Err(statement.refuse("fragments of IPv6"));
         }
     }
-    ports(statement, protocol, add);
+    ports(bundle, protocol, add);
     flags(statement, add)?;
     match module {
         Some((_, Some(option))) => icmp(statement, option, add),
@@ -278,20 +301,25 @@ fn module(family: Family, protocol: u8) -> Option<(&'static str, Option<&'static
     })
 }
 
-fn ports(statement: &Statement<'_>, protocol: Option<u8>, add: &mut impl FnMut(String)) {
+fn ports(bundle: &Bundle<'_>, protocol: Option<u8>, add: &mut impl FnMut(String)) {
     for (field, option) in [
         (Field::SourcePort, "sport"),
         (Field::DestinationPort, "dport"),
     ] {
-        let Some(range) = statement.range(field) else {
-            continue;
-        };
-        let range = port_range(range, ':');
+        let ranges = bundle
+            .values(field)
+            .into_iter()
+            .filter_map(|one| match one {
+                Values::Range { low, high } => Some(port_range((low, high), ':')),
+                Values::Bits { .. } => None,
+            });
+        let ranges: Vec<String> = ranges.collect();
         // UDP-Lite has no match of its own.
-        add(match protocol {
-            Some(UDP_LITE) => format!("-m multiport --{option}s {range}"),
-            _ => format!("--{option} {range}"),
-        });
+        match (&ranges[..], protocol) {
+            ([], _) => {}
+            ([range], protocol) if protocol != Some(UDP_LITE) => add(format!("--{option} {range}")),
+            _ => add(format!("-m multiport --{option}s {}", ranges.join(","))),
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::format::ConfigFormat;
 
+mod bundle;
 mod cisco;
 mod five_tuples;
 mod iptables;
@@ -21,9 +22,10 @@ mod words;
 
 pub use five_tuples::as_five_tuples;
 use lists::List;
+use statement::Statement;
 
 /// A family of IP addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Family {
     Ipv4,
     Ipv6,
@@ -67,6 +69,10 @@ pub struct WriteOptions<'a> {
     /// The action for packets that no rule matches, in formats where each list has one:
     /// `permit` or `deny`. Not needed if the last rule of each list matches every packet.
     pub default_action: Option<&'a str>,
+    /// For each rule, in the order of [`Policy::ids`], a number of the statement that it comes
+    /// from. nftables and iptables write neighbouring rules of one statement as one, with sets of
+    /// addresses and ports. Without numbers, each rule is a statement of its own.
+    pub statement_of_rule: Option<&'a [u32]>,
 }
 
 /// A configuration that was written.
@@ -166,6 +172,7 @@ pub fn write(
             statements: 0,
             notes: Vec::new(),
         },
+        policy,
         refusals: Vec::new(),
         refused: HashSet::new(),
     };
@@ -180,6 +187,7 @@ pub fn write(
 struct Output<'a> {
     format: ConfigFormat,
     options: &'a WriteOptions<'a>,
+    policy: &'a Policy,
     written: Written,
     refusals: Vec<Refusal>,
     refused: HashSet<RuleId>,
@@ -200,6 +208,22 @@ impl Output<'_> {
             }
             Err(refusal) => self.refuse(refusal),
         }
+    }
+
+    /// Returns the parts of a list of statements that come from one statement of the source, or
+    /// are one statement for both families.
+    fn of_one_source<'l, 'p>(
+        &self,
+        statements: &'l [Statement<'p>],
+    ) -> impl Iterator<Item = &'l [Statement<'p>]> + use<'l, 'p, '_> {
+        let number = |statement: &Statement<'_>| {
+            let numbers = self.options.statement_of_rule?;
+            numbers.get(self.policy.position(statement.rule)?)
+        };
+        statements.chunk_by(move |first, second| {
+            let is_one_source = number(first).is_some() && number(first) == number(second);
+            (is_one_source && first.action == second.action) || second.is_form_of(first)
+        })
     }
 
     /// Records that a rule cannot be expressed. A rule of several statements counts once.

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use classyard_text::line::quoted;
 
+use super::bundle::{Bundle, join};
 use super::lists::List;
 use super::statement::{Protocols, Statement, TCP};
 use super::words::{
@@ -11,7 +12,7 @@ use super::words::{
 };
 use super::{Family, Output, Refusal, WriteError};
 use crate::builder::{DENY, PERMIT};
-use crate::packets::Field;
+use crate::packets::{Field, Values};
 
 /// The chain of rules that name no list.
 const DEFAULT_CHAIN: &str = "forward";
@@ -38,6 +39,14 @@ const PROTOCOLS: [(u8, &str); 11] = [
     (58, "ipv6-icmp"),
     (132, "sctp"),
     (136, "udplite"),
+];
+
+/// The fields with sets of values.
+const SETS: [Field; 4] = [
+    Field::SourcePort,
+    Field::DestinationPort,
+    Field::Source,
+    Field::Destination,
 ];
 
 /// Writes lists as chains of a table.
@@ -95,15 +104,20 @@ fn write_chain(
     output.line(format_args!(
         "\t\ttype filter hook {hook} priority filter; policy {policy};"
     ));
-    let mut statements = list.statements.iter().peekable();
-    while let Some(statement) = statements.next() {
-        // A rule of both families without addresses is one statement.
-        let is_both = statements
-            .next_if(|next| next.is_form_of(statement))
-            .is_some();
-        let needs_family = table == "inet" && !is_both;
-        let line = rule(statement, needs_family);
-        output.statement(line.map(|line| format!("\t\t{line}")));
+    let chunks: Vec<_> = output.of_one_source(&list.statements).collect();
+    for chunk in chunks {
+        let mut statements = chunk.iter().peekable();
+        let mut bundles = Vec::new();
+        while let Some(statement) = statements.next() {
+            // A rule of both families without addresses is one statement.
+            let other = statements.next_if(|next| next.is_form_of(statement));
+            bundles.push(Bundle::new(statement.clone(), other.is_some()));
+        }
+        for bundle in join(bundles, &SETS, fits_set) {
+            let needs_family = table == "inet" && !bundle.is_for_both;
+            let line = rule(&bundle, needs_family);
+            output.statement(line.map(|line| format!("\t\t{line}")));
+        }
     }
     if let [first, last] = defaults[..]
         && first != last
@@ -114,12 +128,29 @@ fn write_chain(
     Ok(())
 }
 
-/// Returns the rule of a statement. `needs_family` if it must say the IP version.
-fn rule(statement: &Statement<'_>, needs_family: bool) -> Result<String, Refusal> {
+/// True if some values of a field can be a set: sets have no masks with holes.
+fn fits_set(statement: &Statement<'_>, values: &[Values]) -> bool {
+    values.iter().all(|one| match *one {
+        Values::Range { .. } => true,
+        Values::Bits { mask, .. } => prefix_length(statement.family, mask).is_some(),
+    })
+}
+
+/// Returns one value as it is, and several as a set.
+fn set(values: &[String]) -> String {
+    match values {
+        [one] => one.clone(),
+        _ => format!("{{ {} }}", values.join(", ")),
+    }
+}
+
+/// Returns the rule of a bundle. `needs_family` if it must say the IP version.
+fn rule(bundle: &Bundle<'_>, needs_family: bool) -> Result<String, Refusal> {
+    let statement = &bundle.first;
     let mut terms: Vec<String> = Vec::new();
     interfaces(statement, &mut terms)?;
     let before_addresses = terms.len();
-    addresses(statement, &mut terms);
+    addresses(bundle, &mut terms);
     let has_addresses = terms.len() > before_addresses;
     let protocol_of_family = Protocols::One(statement.family.icmp());
     let says_family = has_addresses
@@ -132,7 +163,7 @@ fn rule(statement: &Statement<'_>, needs_family: bool) -> Result<String, Refusal
         };
         terms.insert(before_addresses, format!("meta nfproto {family}"));
     }
-    layer4(statement, &mut terms)?;
+    layer4(bundle, &mut terms)?;
     if let Some(range) = statement.range(Field::State) {
         let states = state_names(range)
             .ok_or_else(|| statement.refuse("a part of the packets that are not tracked"))?;
@@ -182,29 +213,39 @@ fn interfaces(statement: &Statement<'_>, terms: &mut Vec<String>) -> Result<(), 
     Ok(())
 }
 
-fn addresses(statement: &Statement<'_>, terms: &mut Vec<String>) {
-    let family = statement.family;
+fn addresses(bundle: &Bundle<'_>, terms: &mut Vec<String>) {
+    let family = bundle.first.family;
     let header = match family {
         Family::Ipv4 => "ip",
         Family::Ipv6 => "ip6",
     };
     for (field, word) in [(Field::Source, "saddr"), (Field::Destination, "daddr")] {
-        let Some((value, mask)) = statement.bits(field) else {
-            continue;
-        };
-        terms.push(match prefix_length(family, mask) {
-            Some(_) => format!("{header} {word} {}", address(family, value, mask)),
-            None => format!(
+        let values = bundle.values(field);
+        let bits = values.iter().filter_map(|one| match *one {
+            Values::Bits { value, mask } => Some((value, mask)),
+            Values::Range { .. } => None,
+        });
+        let bits: Vec<(u128, u128)> = bits.collect();
+        terms.push(match bits[..] {
+            [] => continue,
+            [(value, mask)] if prefix_length(family, mask).is_none() => format!(
                 "{header} {word} & {} == {}",
                 host(family, mask),
                 host(family, value)
             ),
+            _ => {
+                let networks = bits.iter();
+                let networks = networks.map(|&(value, mask)| address(family, value, mask));
+                let networks: Vec<String> = networks.collect();
+                format!("{header} {word} {}", set(&networks))
+            }
         });
     }
 }
 
 /// Adds the protocol, fragments, and fields of the headers that follow the IP header.
-fn layer4(statement: &Statement<'_>, terms: &mut Vec<String>) -> Result<(), Refusal> {
+fn layer4(bundle: &Bundle<'_>, terms: &mut Vec<String>) -> Result<(), Refusal> {
+    let statement = &bundle.first;
     let before = terms.len();
     let header = match statement.protocols {
         Protocols::One(TCP) => "tcp",
@@ -222,8 +263,16 @@ fn layer4(statement: &Statement<'_>, terms: &mut Vec<String>) -> Result<(), Refu
         (Field::IcmpType, "type"),
         (Field::IcmpCode, "code"),
     ] {
-        if let Some(range) = statement.range(field) {
-            terms.push(format!("{header} {word} {}", port_range(range, '-')));
+        let ranges = bundle
+            .values(field)
+            .into_iter()
+            .filter_map(|one| match one {
+                Values::Range { low, high } => Some(port_range((low, high), '-')),
+                Values::Bits { .. } => None,
+            });
+        let ranges: Vec<String> = ranges.collect();
+        if !ranges.is_empty() {
+            terms.push(format!("{header} {word} {}", set(&ranges)));
         }
     }
     if let Some((value, mask)) = statement.bits(Field::TcpFlags) {

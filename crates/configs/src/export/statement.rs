@@ -51,7 +51,7 @@ pub(super) enum Protocols {
 }
 
 /// Packets of one family, and their action.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Statement<'p> {
     pub(super) rule: RuleId,
     pub(super) family: Family,
@@ -62,7 +62,7 @@ pub(super) struct Statement<'p> {
     fields: [Option<Values>; FIELDS],
 }
 
-impl Statement<'_> {
+impl<'p> Statement<'p> {
     /// Returns the values of a field, `None` for all. Not for the protocol.
     pub(super) fn values(&self, field: Field) -> Option<Values> {
         self.fields[field as usize]
@@ -116,6 +116,14 @@ impl Statement<'_> {
         same.fields[field as usize] = self.values(field);
         same.rule = self.rule;
         *self == same
+    }
+
+    /// Returns the statement for any value of a field, as if it came from the first rule of all.
+    pub(super) fn without(&self, field: Field) -> Statement<'p> {
+        let mut other = self.clone();
+        other.fields[field as usize] = None;
+        other.rule = RuleId::from_index(0);
+        other
     }
 
     /// Returns the refusal of the statement's rule.

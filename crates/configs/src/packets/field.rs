@@ -3,7 +3,7 @@
 use classyard::FieldMatch;
 
 /// A field of the schemas `acl-ipv4` and `acl-ipv6`, in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Field {
     Source,
     Destination,
@@ -63,7 +63,7 @@ impl Field {
 
 /// Values of one field. All values of the field are not a set of this type: a box has no
 /// entry for the field then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Values {
     /// The values from `low` to `high`, both included.
     Range { low: u128, high: u128 },

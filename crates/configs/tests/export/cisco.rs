@@ -231,7 +231,7 @@ fn every_order_of_ports_and_fragments_is_read_as_written() {
     }
     for mut lines in lists_of_three(&all) {
         let format = ConfigFormat::CiscoIos;
-        let written = written(&mut lines, format);
+        let written = written(&mut lines, format, false);
         assert_eq!(lines.len(), 4);
         let read = config(&written, format).policy;
         assert_eq!(

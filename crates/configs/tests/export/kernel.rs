@@ -44,15 +44,42 @@ fn in_namespace(programs: &[&str], command: &str, input: &str) -> Option<String>
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
+/// Adds rules after the rules that differ from them in one field only.
+fn with_other_values(random: &mut Random, lines: Vec<String>) -> Vec<String> {
+    let mut all = Vec::new();
+    for line in lines {
+        let word = |key: &str| line.split(' ').find(|word| word.starts_with(key));
+        let mut others = Vec::new();
+        for key in ["dport=", "sport="] {
+            if let Some(ports) = word(key) {
+                let low = random.below(60_000);
+                others.push(line.replace(ports, &format!("{key}{low}-{}", low + random.below(9))));
+            }
+        }
+        for key in ["src=", "dst="] {
+            if let Some(network) = word(key).filter(|word| word.contains('.')) {
+                let other = format!("{key}10.{}.0.0/16", random.below(256));
+                others.push(line.replace(network, &other));
+            }
+        }
+        all.push(line);
+        all.extend(others);
+    }
+    all
+}
+
 /// Writes random rules, loads the text into the kernel, and reads what the kernel prints.
 fn through_the_kernel(format: ConfigFormat, seed: u64, load: impl Fn(&str) -> Option<String>) {
     let random = &mut Random(seed);
+    let mut sets = 0;
     for _ in 0..20 {
-        let mut lines = lines(random, &LINUX, 20);
-        let text = written(&mut lines, format);
+        let random_lines = lines(random, &LINUX, 12);
+        let mut lines = with_other_values(random, random_lines);
+        let text = written(&mut lines, format, true);
         let Some(printed) = load(&text) else {
             return;
         };
+        sets += text.matches("{ ").count() + text.matches("multiport").count();
         let headers: Vec<(PartId, Vec<u128>)> = (0..300).map(|_| header(random)).collect();
         let (first, second) = (policy(&lines), config(&printed, format).policy);
         let decisions = actions(&first, &headers)
@@ -67,6 +94,7 @@ fn through_the_kernel(format: ConfigFormat, seed: u64, load: impl Fn(&str) -> Op
             );
         }
     }
+    assert!(sets > 20, "{sets} sets");
 }
 
 #[test]

@@ -122,6 +122,7 @@ fn a_condition_is_named() {
         lists: &config.lists,
         conditions: conditions.texts(),
         default_action: None,
+        ..WriteOptions::default()
     };
     let error = write(&config.policy, ConfigFormat::Nftables, &options).unwrap_err();
     let WriteError::Rules { shown, .. } = error else {

@@ -259,6 +259,7 @@ impl LoadedRules {
             lists: &self.lists,
             conditions: &self.conditions,
             default_action,
+            statement_of_rule: self.statement_of_rule(),
         };
         classyard_configs::write(&self.policy, format, &options)
     }
