@@ -67,8 +67,8 @@ impl<'t> Fault<'t> {
         self.reason.as_deref()
     }
 
-    /// Returns the same fault with a part of `text`: the same part if it is a slice of `text`,
-    /// otherwise all of `text`.
+    /// Returns this fault for `text`. The part stays if it is a slice of `text`; otherwise the
+    /// part is all of `text`.
     #[must_use]
     pub fn within<'u>(self, text: &'u str) -> Fault<'u> {
         let offset = (self.part.as_ptr() as usize).checked_sub(text.as_ptr() as usize);

@@ -82,9 +82,8 @@ impl Scope {
 /// not. Actions are compared by name. The result has no differences if and only if everything
 /// with this action in the first policy has it in the second policy too.
 ///
-/// `selection` restricts the headers to those that one of its rules matches. Its schemas are
-/// those of the policies. No two of its rules may match the same header, because shares would
-/// count it twice.
+/// Only headers that a rule of `selection` matches are examined. It has the schemas of the
+/// policies. No two of its rules may match one header, because shares would count it twice.
 ///
 /// ```
 /// use classyard::prelude::*;

@@ -51,7 +51,7 @@ pub(crate) fn small_match(field: &Field, dice: &mut dyn Dice) -> FieldMatch {
     }
 }
 
-/// Returns at most `count` random rules, of which no two match the same header.
+/// Returns at most `count` random rules. No header matches two of them.
 pub(crate) fn apart(schema: &Arc<Schema>, count: usize, dice: &mut dyn Dice) -> Policy {
     let mut policy = Policy::single(schema);
     let part = policy.part_ids().next().unwrap();

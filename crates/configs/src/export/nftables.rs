@@ -136,7 +136,7 @@ fn fits_set(statement: &Statement<'_>, values: &[Values]) -> bool {
     })
 }
 
-/// Returns one value as it is, and several as a set.
+/// Returns the only value, or several values as a set.
 fn set(values: &[String]) -> String {
     match values {
         [one] => one.clone(),

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// A network with bits outside of its prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostBits {
-    /// The network as it is written.
+    /// The network in the file.
     pub written: String,
     /// The network that devices compare.
     pub network: String,

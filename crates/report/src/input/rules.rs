@@ -230,8 +230,8 @@ impl LoadedRules {
         }
     }
 
-    /// Returns for each rule, in file order, a number of its line or statement. `None` if each
-    /// rule has one of its own.
+    /// Returns for each rule, in file order, a number of its statement. `None` if every statement
+    /// is one rule.
     pub fn statement_of_rule(&self) -> Option<&[u32]> {
         match &self.statements {
             Statements::Lines {

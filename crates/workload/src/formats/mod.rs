@@ -66,7 +66,7 @@ pub enum RuleFormat {
     Classbench,
     /// The format of this project, for people: [`rules`].
     Rules,
-    /// The same rules as JSON, for programs.
+    /// Rules as JSON, for programs: [`rules`] says what values mean.
     Json,
     /// Flows of Open vSwitch: [`ovs`].
     Ovs,

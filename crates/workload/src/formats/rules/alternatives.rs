@@ -10,7 +10,7 @@ const NEGATION: char = '!';
 /// The maximum number of rules that one line becomes.
 pub(super) const MAX_RULES: usize = 1 << 16;
 
-/// The maximum number of values in a list of which one is a mask with holes.
+/// The maximum number of values in a list that has a mask with holes.
 pub(super) const MAX_MASKS: usize = 1 << 10;
 
 /// Splits the text of a condition into its values. The first item is true if the condition is
@@ -50,7 +50,7 @@ pub(super) fn union(
     Some(allowed)
 }
 
-/// Sorts ranges and joins those that overlap or touch.
+/// Sorts ranges, and joins ranges that overlap or touch.
 fn merged(mut ranges: Vec<(u128, u128)>) -> Vec<(u128, u128)> {
     ranges.sort_unstable();
     let mut merged: Vec<(u128, u128)> = Vec::with_capacity(ranges.len());
@@ -78,8 +78,8 @@ fn between(ranges: &[(u128, u128)], max_value: u128) -> Vec<(u128, u128)> {
     gaps
 }
 
-/// As [`union`], for matches of which some are masks with holes. The result is values under
-/// masks.
+/// Returns the same as [`union`] if some matches are masks with holes. The result is values
+/// under masks.
 fn under_masks(matches: &[FieldMatch], is_negated: bool, width: u32) -> Option<Vec<FieldMatch>> {
     let masked = matches.iter().flat_map(|one| one.masked_values(width));
     let mut union = Vec::new();

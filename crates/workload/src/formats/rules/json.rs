@@ -97,8 +97,10 @@ impl<'t> Lines<'t> {
     fn line_of(&self, part: &str) -> (usize, &'t str) {
         let offset = (part.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
         let number = self.starts.partition_point(|&start| start <= offset).max(1);
-        let line = self.text[self.starts[number - 1]..].split('\n').next();
-        (number, line.unwrap_or_default())
+        // The end is not searched for, as a line may have all rules.
+        let next_start = self.starts.get(number);
+        let line_end = next_start.map_or(self.text.len(), |start| start - 1);
+        (number, &self.text[self.starts[number - 1]..line_end])
     }
 
     /// Adds a problem. A part of several lines is cut after the first one.
@@ -127,30 +129,10 @@ pub(in crate::formats) fn read(
         lines.report(&mut problems, fault);
         ReadError::Bad(problems)
     };
-    let object: Object<'_> = match serde_json::from_str(text) {
-        Ok(object) => object,
-        Err(error) => return Err(bad(problems, syntax_fault(&lines, &error))),
+    let (named, rules) = match schema_and_rules(&lines, &mut problems) {
+        Ok(values) => values,
+        Err(fault) => return Err(bad(problems, fault)),
     };
-    let (mut named, mut rules) = (None, None);
-    for (key, value) in object.0 {
-        let slot = match &*key {
-            "schema" => &mut named,
-            "rules" => &mut rules,
-            _ => {
-                let found = format!("the key {} beside the rules", quoted(&key));
-                lines.report(&mut problems, Fault::new(value.get(), found, KEYS));
-                continue;
-            }
-        };
-        if slot.replace(value).is_some() {
-            let fault = Fault::new(
-                value.get(),
-                format!("`{key}` is set twice"),
-                "each key once",
-            );
-            return Err(bad(problems, fault));
-        }
-    }
     let named = named.map(|named| schema_of(named, schema, loader));
     let choice = match named.transpose() {
         Ok(named) => named.or_else(|| schema.cloned()),
@@ -191,6 +173,32 @@ pub(in crate::formats) fn read(
         (reader, found) = read(reader.rules_of_file())?;
     }
     reader.finish(found)
+}
+
+/// Returns the values of the keys `schema` and `rules`. Other keys are problems.
+fn schema_and_rules<'t>(
+    lines: &Lines<'t>,
+    problems: &mut Problems,
+) -> Result<(Option<&'t RawValue>, Option<&'t RawValue>), Fault<'t>> {
+    let object = serde_json::from_str(lines.text);
+    let Object(entries) = object.map_err(|error| syntax_fault(lines, &error))?;
+    let (mut schema, mut rules) = (None, None);
+    for (key, value) in entries {
+        let slot = match &*key {
+            "schema" => &mut schema,
+            "rules" => &mut rules,
+            _ => {
+                let found = format!("the key {} beside the rules", quoted(&key));
+                lines.report(problems, Fault::new(value.get(), found, KEYS));
+                continue;
+            }
+        };
+        if slot.replace(value).is_some() {
+            let found = format!("`{key}` is set twice");
+            return Err(Fault::new(value.get(), found, "each key once"));
+        }
+    }
+    Ok((schema, rules))
 }
 
 /// Returns the fault for a text that is not JSON, or no object.

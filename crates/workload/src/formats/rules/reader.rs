@@ -80,7 +80,7 @@ pub(super) struct Reader<'t> {
     undecided: Option<&'t str>,
     /// The line numbers of the loaded rules.
     lines: Vec<usize>,
-    /// The statement of each rule; empty while each has one of its own.
+    /// The statement of each rule. Empty while every statement is one rule.
     statement_of_rule: Vec<u32>,
     /// The texts of statements that became several rules.
     statement_texts: BTreeMap<u32, String>,
@@ -90,7 +90,10 @@ pub(super) struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    /// `expected_rules` is the number of rules of the file, as far as it is known.
+    /// `expected_rules` is the number of rules of the file. It gives priorities to rules without
+    /// one; if it turns out to be wrong, [`needs_number_of_rules`] says so.
+    ///
+    /// [`needs_number_of_rules`]: Reader::needs_number_of_rules
     pub(super) fn new(
         choice: &SchemaChoice,
         expected_rules: usize,
@@ -266,7 +269,7 @@ impl<'t> Reader<'t> {
         self.check()
     }
 
-    /// Sets the action. `text` is how the file has it.
+    /// Sets the action. `text` is the part of the file with the action.
     pub(super) fn set_action(
         &mut self,
         action: Cow<'t, str>,
@@ -303,7 +306,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Sets the name. `text` is how the file has the key with the value.
+    /// Sets the name. `text` is the part of the file with the name.
     pub(super) fn set_name(&mut self, name: Cow<'t, str>, text: &'t str) -> Result<(), Fault<'t>> {
         match self.name.replace(name) {
             None => Ok(()),
@@ -394,8 +397,8 @@ impl<'t> Reader<'t> {
         ))
     }
 
-    /// Sets the condition of a field: that it has one of some values or, if `is_negated`, none
-    /// of them. `text` is how the file has the field with the values.
+    /// Sets the condition of a field: its value is one of `values` or, if `is_negated`, none of
+    /// them. `text` is the part of the file with the condition.
     pub(super) fn set_field<'v>(
         &mut self,
         name: &'t str,
@@ -451,7 +454,7 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    /// Adds a value of a condition to the parts in which it is one.
+    /// Adds a value of a condition to each part whose field has such values.
     fn take_value<'v>(
         &mut self,
         index: usize,
@@ -520,7 +523,7 @@ impl<'t> Reader<'t> {
         sizes.try_fold(1, usize::checked_mul)
     }
 
-    /// Sets the matches of a part to those of one of its rules.
+    /// Sets the matches of a part to the matches of its rule number `rule`.
     fn choose(&mut self, part: usize, mut rule: usize) {
         for one in self.alternatives.iter().filter(|one| one.part == part) {
             self.matches[part][one.field] = one.matches[rule % one.matches.len()];
@@ -611,7 +614,7 @@ impl<'t> Reader<'t> {
         Err(Fault::new(part, found, expected))
     }
 
-    /// Records what later lines and notes need to know of a line that became `rules` rules.
+    /// Records a line that became `rules` rules, for later lines and for notes.
     fn note_line(&mut self, rules: usize, line_number: usize, line: &str) {
         let to_number = |count| u32::try_from(count).expect("fewer rules than ids");
         if rules > 1 && self.statement_of_rule.is_empty() {

@@ -69,43 +69,7 @@ pub fn write(
     out.write_all(head.as_bytes())?;
 
     let table = Table::new(policy, &choice);
-    let rows = &table.rows;
-    let mut cells = vec![String::new(); table.columns()];
-    let mut widths = vec![0; table.columns()];
-    for row in rows {
-        table.fill(row, &mut cells);
-        for (width, cell) in widths.iter_mut().zip(&cells) {
-            *width = cell.chars().count().max(*width);
-        }
-    }
-    let total: usize = widths
-        .iter()
-        .filter(|&&width| width > 0)
-        .map(|w| w + 1)
-        .sum();
-    if total > MAX_ALIGNED_WIDTH {
-        widths.fill(0);
-    }
-    let mut buffer = String::new();
-    for row in rows {
-        table.fill(row, &mut cells);
-        let start = buffer.len();
-        for (width, cell) in widths.iter().zip(&cells) {
-            if *width > 0 || !cell.is_empty() {
-                buffer.push_str(cell);
-                let missing = width.saturating_sub(cell.chars().count());
-                buffer.extend(std::iter::repeat_n(' ', missing + 1));
-            }
-        }
-        buffer.truncate(start + buffer[start..].trim_end().len());
-        buffer.push('\n');
-        if buffer.len() > 1 << 16 {
-            out.write_all(buffer.as_bytes())?;
-            buffer.clear();
-        }
-    }
-    out.write_all(buffer.as_bytes())?;
-
+    table.write_lines(out)?;
     table.describe(&mut report);
     Ok(report)
 }
@@ -276,7 +240,47 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Adds the number of rows, and what the file says in another way.
+    /// Writes a line for each row, in aligned columns unless lines would be too long.
+    fn write_lines(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        let mut cells = vec![String::new(); self.columns()];
+        let mut widths = vec![0; self.columns()];
+        for row in &self.rows {
+            self.fill(row, &mut cells);
+            for (width, cell) in widths.iter_mut().zip(&cells) {
+                *width = cell.chars().count().max(*width);
+            }
+        }
+        let total: usize = widths
+            .iter()
+            .filter(|&&width| width > 0)
+            .map(|w| w + 1)
+            .sum();
+        if total > MAX_ALIGNED_WIDTH {
+            widths.fill(0);
+        }
+        let mut buffer = String::new();
+        for row in &self.rows {
+            self.fill(row, &mut cells);
+            let start = buffer.len();
+            for (width, cell) in widths.iter().zip(&cells) {
+                if *width > 0 || !cell.is_empty() {
+                    buffer.push_str(cell);
+                    let missing = width.saturating_sub(cell.chars().count());
+                    buffer.extend(std::iter::repeat_n(' ', missing + 1));
+                }
+            }
+            buffer.truncate(start + buffer[start..].trim_end().len());
+            buffer.push('\n');
+            if buffer.len() > 1 << 16 {
+                out.write_all(buffer.as_bytes())?;
+                buffer.clear();
+            }
+        }
+        out.write_all(buffer.as_bytes())
+    }
+
+    /// Adds the number of rows to a report, and notes about rules that the file states in
+    /// another way.
     fn describe(&self, report: &mut WriteReport) {
         report.lines = self.rows.len();
         let split = counted_verb(
@@ -308,7 +312,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Adds an object of JSON for a row. `cells` are those of [`fill`](Table::fill).
+    /// Adds an object of JSON for a row. [`fill`](Table::fill) has filled `cells`.
     fn push_object(&self, row: &Row, cells: &[String], out: &mut String) {
         let rule = self.policy.rule(row.source).next();
         let action = rule.map(|(_, rule)| self.action(&rule));

@@ -206,3 +206,17 @@ fn rules_of_json_are_statements() {
     let id = loaded.value.ids()[2];
     assert_eq!(loaded.value.rule_name(id), Some("w\"x"));
 }
+
+/// Reading takes time in proportion to the text, also if all rules are on one line.
+#[test]
+fn a_line_of_json_may_have_all_rules() {
+    let rule = |number: u32| format!("{{\"action\": \"deny\", \"dport\": {number}}}");
+    let rules: Vec<String> = (0..70_000).map(rule).collect();
+    let text = format!("{{\"schema\": \"acl\", \"rules\": [{}]}}", rules.join(", "));
+    let options = ReadOptions::default().with_skip_bad(true);
+    let loaded = read_policy("f", &text, None, None, &options).unwrap();
+    assert_eq!(loaded.value.len(), 65_536);
+    assert_eq!(loaded.skipped.total(), 70_000 - 65_536);
+    let column = text.find("65536}").unwrap() + 1;
+    assert_eq!(loaded.skipped.shown()[0].column, column);
+}
