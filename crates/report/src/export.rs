@@ -5,7 +5,7 @@ use std::path::Path;
 use classyard::{Policy, PolicyTrace};
 use classyard_configs::{ConfigFormat, WriteError as ConfigError};
 use classyard_workload::capture;
-use classyard_workload::formats::{Effect, RuleFormat, WriteError, WriteReport, write_policy};
+use classyard_workload::formats::{Effect, RuleFormat, WriteError, WriteReport, write_statements};
 
 use crate::failure::Failure;
 use crate::input::rules::LoadedRules;
@@ -24,8 +24,19 @@ pub fn write_rules(
     path: &Path,
     reporter: Reporter,
 ) -> Result<(), Failure> {
+    write_rules_of(policy, &[], format, path, reporter)
+}
+
+/// As [`write_rules`], with the statement of each rule: see [`write_statements`].
+fn write_rules_of(
+    policy: &Policy,
+    statement_of_rule: &[u32],
+    format: RuleFormat,
+    path: &Path,
+    reporter: Reporter,
+) -> Result<(), Failure> {
     let report = to_file(path, |out| {
-        write_policy(policy, format, out).map_err(written)
+        write_statements(policy, statement_of_rule, format, out).map_err(written)
     })?;
     tell(&report, reporter);
     if report.losses.is_empty() {
@@ -81,7 +92,8 @@ pub fn write_loaded(
 ) -> Result<(), Failure> {
     if rules.policy.name() != Policy::ACL || matches!(format, RuleFormat::Rules | RuleFormat::Json)
     {
-        return write_rules(&rules.policy, format, path, reporter);
+        let statements = rules.statement_of_rule().unwrap_or_default();
+        return write_rules_of(&rules.policy, statements, format, path, reporter);
     }
     let is_ovs = format == RuleFormat::Ovs;
     let action = |name: &str| {

@@ -329,10 +329,27 @@ pub fn write_policy(
     format: RuleFormat,
     out: &mut dyn io::Write,
 ) -> Result<WriteReport, WriteError> {
+    write_statements(policy, &[], format, out)
+}
+
+/// Writes a policy in a format. Neighbouring rules of one statement become one line with lists
+/// of values, if the format has lists and file order gives the rules their priorities and ids.
+///
+/// `statement_of_rule` has a number of the statement of each rule, in the order of
+/// [`Policy::ids`]. Neighbours with equal numbers are of one statement.
+///
+/// # Errors
+/// As for [`write_policy`].
+pub fn write_statements(
+    policy: &Policy,
+    statement_of_rule: &[u32],
+    format: RuleFormat,
+    out: &mut dyn io::Write,
+) -> Result<WriteReport, WriteError> {
     match format {
         RuleFormat::Classbench => classbench::write(policy, out),
-        RuleFormat::Rules => rules::write(policy, None, out),
-        RuleFormat::Json => rules::write_json(policy, out),
+        RuleFormat::Rules => rules::write_statements(policy, statement_of_rule, None, out),
+        RuleFormat::Json => rules::write_json(policy, statement_of_rule, out),
         RuleFormat::Ovs => ovs::write(policy, out),
     }
 }

@@ -62,11 +62,12 @@ mod actions;
 mod alternatives;
 pub(super) mod json;
 mod reader;
+mod row;
 mod token;
 mod write;
 
 pub use write::write;
-pub(super) use write::write_json;
+pub(super) use write::{write_json, write_statements};
 
 use actions::Actions;
 use reader::Reader;

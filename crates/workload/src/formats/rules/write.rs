@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
-use classyard::policy::{PartId, Policy};
+use classyard::policy::Policy;
 use classyard::{FieldMatch, Priority, RuleId, RuleRef, Schema};
 
+use super::row::{Row, join};
 use super::token::write_word;
 use crate::formats::text::counted_verb;
 use crate::formats::value::write_match;
@@ -15,17 +16,6 @@ use crate::formats::{Effect, RuleFormat, SchemaChoice, WriteError, WriteReport};
 
 /// The maximum line width, in characters, up to which columns are aligned.
 const MAX_ALIGNED_WIDTH: usize = 160;
-
-/// A line to write.
-struct Row {
-    /// The rule in the policy.
-    source: RuleId,
-    /// The rule's id in the file.
-    id: RuleId,
-    priority: Priority,
-    /// The part that the line is for; `None` for all parts.
-    part: Option<PartId>,
-}
 
 /// Writes a policy over one schema or over both five-tuples.
 ///
@@ -37,6 +27,18 @@ struct Row {
 /// [`WriteError`] if the policy has other parts, or if writing fails.
 pub fn write(
     policy: &Policy,
+    path: Option<&str>,
+    out: &mut dyn io::Write,
+) -> Result<WriteReport, WriteError> {
+    write_statements(policy, &[], path, out)
+}
+
+/// Writes a policy as [`write`] does. Rules of one statement become one line with lists of
+/// values where possible, if file order gives their priorities and ids. `statement_of_rule`
+/// has the statement of each rule, or nothing if each rule is one.
+pub(in crate::formats) fn write_statements(
+    policy: &Policy,
+    statement_of_rule: &[u32],
     path: Option<&str>,
     out: &mut dyn io::Write,
 ) -> Result<WriteReport, WriteError> {
@@ -68,18 +70,19 @@ pub fn write(
     head.extend(super::actions::declaration(policy));
     out.write_all(head.as_bytes())?;
 
-    let table = Table::new(policy, &choice);
+    let table = Table::new(policy, &choice, statement_of_rule);
     table.write_lines(out)?;
     table.describe(&mut report);
     Ok(report)
 }
 
-/// Writes a policy as JSON; see [`json`](super::json).
+/// Writes a policy as JSON; see [`json`](super::json), and [`write_statements`].
 ///
 /// # Errors
 /// As for [`write`].
 pub(in crate::formats) fn write_json(
     policy: &Policy,
+    statement_of_rule: &[u32],
     out: &mut dyn io::Write,
 ) -> Result<WriteReport, WriteError> {
     let choice = written_choice(policy, RuleFormat::Json)?;
@@ -87,7 +90,7 @@ pub(in crate::formats) fn write_json(
         rules: policy.len(),
         ..WriteReport::default()
     };
-    let table = Table::new(policy, &choice);
+    let table = Table::new(policy, &choice, statement_of_rule);
     let schema = match is_built_in(&choice) {
         true => json_text(choice.name()),
         false => {
@@ -152,6 +155,7 @@ fn rows(policy: &Policy, dual: bool) -> (Vec<Row>, usize) {
             id,
             priority: rule.priority(),
             part,
+            lists: Vec::new(),
         };
         match parts.as_slice() {
             [_, (second, other)] if dual && !says_the_same(rule, other) => {
@@ -218,6 +222,8 @@ struct Table<'a> {
     rows: Vec<Row>,
     /// The number of rules that require two rows because their IPv4 and IPv6 halves differ.
     split: usize,
+    /// The number of rows that were joined with another row.
+    joined: usize,
     dual: bool,
     with_ids: bool,
     with_priorities: bool,
@@ -225,16 +231,23 @@ struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    fn new(policy: &'a Policy, choice: &SchemaChoice) -> Table<'a> {
+    fn new(policy: &'a Policy, choice: &SchemaChoice, statement_of_rule: &[u32]) -> Table<'a> {
         let dual = choice.has_both_families();
-        let (rows, split) = rows(policy, dual);
-        let plain = |(row, i): (&Row, usize)| u32::try_from(rows.len() - i) == Ok(row.priority.0);
+        let (mut rows, split) = rows(policy, dual);
+        let count = rows.len();
+        let plain = |(row, i): (&Row, usize)| u32::try_from(count - i) == Ok(row.priority.0);
+        let with_ids = rows.iter().zip(0..).any(|(row, i)| row.id.index() != i);
+        let with_priorities = !rows.iter().zip(0..).all(plain);
+        if !with_ids && !with_priorities && !statement_of_rule.is_empty() {
+            rows = join(policy, &rows, statement_of_rule);
+        }
         Table {
             policy,
             split,
+            joined: count - rows.len(),
             dual,
-            with_ids: rows.iter().zip(0..).any(|(row, i)| row.id.index() != i),
-            with_priorities: !rows.iter().zip(0..).all(plain),
+            with_ids,
+            with_priorities,
             fields: choice.schemas()[0].fields().len(),
             rows,
         }
@@ -291,6 +304,9 @@ impl<'a> Table<'a> {
         );
         let halves = "for IPv4 and IPv6, so the IPv6 half became a rule with an id of its own";
         report.note(Effect::Restated, self.split, format!("{split} {halves}"));
+        let joined = counted_verb(self.joined, "rule", "became a value", "became values");
+        let text = format!("{joined} of lists, so rules have other ids in the file");
+        report.note(Effect::Restated, self.joined, text);
         let unnamed = self.rows.iter().filter(|row| {
             let rule = self.policy.rule(row.source).next();
             rule.is_none_or(|(_, rule)| self.policy.action_name(rule.action()).is_none())
@@ -338,12 +354,9 @@ impl<'a> Table<'a> {
 
     fn fill(&self, row: &Row, cells: &mut [String]) {
         cells.iter_mut().for_each(String::clear);
-        let mut rules = self.policy.rule(row.source);
-        let chosen = match row.part {
-            Some(part) => rules.find(|(rule_part, _)| *rule_part == part),
-            None => rules.next(),
+        let Some(rule) = row.rule(self.policy) else {
+            return;
         };
-        let Some((_, rule)) = chosen else { return };
         let [action, family, rest @ ..] = cells else {
             return;
         };
@@ -358,6 +371,11 @@ impl<'a> Table<'a> {
                 cell.push_str(field.name());
                 cell.push('=');
                 write_match(cell, field, &field_match);
+                let lists = row.lists.iter().filter(|(other, _)| *other == id.index());
+                for value in lists.flat_map(|(_, values)| values) {
+                    cell.push(',');
+                    write_match(cell, field, value);
+                }
             }
         }
         if let Some(part) = row.part.filter(|_| self.dual && !addressed) {

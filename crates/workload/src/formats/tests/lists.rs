@@ -3,6 +3,7 @@
 use classyard::KeyVec;
 use classyard::policy::PartId;
 
+use super::round_trips::Dice;
 use super::*;
 
 fn rules(text: &str) -> Loaded<Policy> {
@@ -219,4 +220,114 @@ fn a_line_of_json_may_have_all_rules() {
     assert_eq!(loaded.skipped.total(), 70_000 - 65_536);
     let column = text.find("65536}").unwrap() + 1;
     assert_eq!(loaded.skipped.shown()[0].column, column);
+}
+
+/// Lines with lists are written as they were, if they have no masks with holes.
+#[test]
+fn rules_of_one_statement_are_written_as_one() {
+    let lines = [
+        "schema acl",
+        "allow src=192.0.2.1-192.0.2.3,192.0.2.8 proto=tcp dport=80,443,8000-8999 name=web",
+        "deny  dport=22,3389",
+        "allow in=a,b*",
+        "deny",
+    ];
+    let loaded = rules(&lines.join("\n"));
+    for format in [RuleFormat::Rules, RuleFormat::Json] {
+        let mut written = Vec::new();
+        let report = write_statements(
+            &loaded.value,
+            &loaded.statement_of_rule,
+            format,
+            &mut written,
+        );
+        let report = report.unwrap();
+        assert_eq!((report.rules, report.lines), (14, 4));
+        assert!(!report.is_exact());
+        let text = String::from_utf8(written).unwrap();
+        let dport = match format {
+            RuleFormat::Json => "\"dport\": \"80,443,8000-8999\"",
+            _ => "dport=80,443,8000-8999",
+        };
+        assert!(text.contains(dport), "{text}");
+        let again = rules(&text);
+        assert_eq!(again.statement_of_rule, loaded.statement_of_rule);
+        let sorted = |policy: &Policy| {
+            let mut shown = shown(policy);
+            shown
+                .iter_mut()
+                .for_each(|line| *line = line.split_off(line.find(' ').unwrap()));
+            shown.sort();
+            shown
+        };
+        assert_eq!(sorted(&again.value), sorted(&loaded.value));
+    }
+    // Given ids and priorities are kept, so rules stay apart.
+    let loaded = rules("schema acl\nallow dport=80,443 priority=7\ndeny priority=1\n");
+    let mut written = Vec::new();
+    let format = RuleFormat::Rules;
+    let report = write_statements(
+        &loaded.value,
+        &loaded.statement_of_rule,
+        format,
+        &mut written,
+    );
+    assert_eq!(report.unwrap().lines, 3);
+}
+
+/// Every header of random lines, before and after.
+#[test]
+fn joined_rules_decide_alike() {
+    for kind in ["exact", "prefix", "range", "ternary"] {
+        let fields = format!(
+            "name = \"small\"\n[[field]]\nname = \"a\"\nwidth = 3\nkind = \"{kind}\"\n\
+             [[field]]\nname = \"b\"\nwidth = 3\nkind = \"range\"\n"
+        );
+        let schema = read_schema("small.toml", &fields).unwrap();
+        let choice = SchemaChoice::Single(Arc::clone(&schema));
+        let mut joined = 0;
+        for seed in 0..300 {
+            let mut dice = Dice::new(seed);
+            let mut digit = || dice.below(8);
+            let line = |action: &str, digits: [u64; 8]| {
+                let [a, b, c, d, e, f, g, h] = digits;
+                format!(
+                    "{action} a={a},{b},{c}&{d} b={e},{f},{}-{}\n",
+                    g.min(h),
+                    g.max(h)
+                )
+            };
+            let actions = ["allow", "deny", "deny", "allow"];
+            let lines = actions.map(|action| line(action, std::array::from_fn(|_| digit())));
+            let options = ReadOptions::default();
+            let read = |text: &str| {
+                read_policy("f", text, Some(RuleFormat::Rules), Some(&choice), &options).unwrap()
+            };
+            let first = read(&lines.concat());
+            let mut written = Vec::new();
+            let numbers = &first.statement_of_rule;
+            let report = write_statements(&first.value, numbers, RuleFormat::Rules, &mut written);
+            let report = report.unwrap();
+            joined += report.rules - report.lines;
+            let text = String::from_utf8(written).unwrap();
+            let rules = text.split_once('\n').unwrap().1;
+            let second = read(rules);
+            for header in 0..64u32 {
+                let mut keys = KeyVec::new(&schema);
+                keys.push(&[(header % 8).into(), (header / 8).into()])
+                    .unwrap();
+                let action = |policy: &Policy| {
+                    let id = policy.part(PartId::FIRST).scan(keys.key(0)).rule()?;
+                    let action = policy.rule(id).next()?.1.action();
+                    policy.action_name(action).map(str::to_owned)
+                };
+                assert_eq!(
+                    action(&first.value),
+                    action(&second.value),
+                    "{lines:?}\n{text}"
+                );
+            }
+        }
+        assert!(joined > 300, "{kind}: {joined}");
+    }
 }
