@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use classyard::Policy;
+use classyard::{FieldMatch, Policy};
 use classyard_configs::{
     Conditions, Config, ConfigFormat, SourceRule, WriteOptions, as_acl, for_any_list,
 };
@@ -552,8 +552,8 @@ pub fn load_both(
         )));
     }
     let mut both = [first, second];
-    if both.iter().all(|rules| rules.lists.len() <= 1) {
-        for rules in both.iter_mut().filter(|rules| !rules.lists.is_empty()) {
+    if both.iter().all(|rules| named_lists(rules) <= 1) {
+        for rules in both.iter_mut().filter(|rules| named_lists(rules) == 1) {
             rules.policy = for_any_list(&rules.policy);
         }
     }
@@ -566,6 +566,25 @@ pub fn load_both(
         }
     }
     Ok(both)
+}
+
+/// Returns the number of lists that the rules of a file name.
+fn named_lists(rules: &LoadedRules) -> usize {
+    if !rules.lists.is_empty() {
+        return rules.lists.len();
+    }
+    let mut lists = BTreeSet::new();
+    for part in rules.policy.parts() {
+        let Some(field) = part.schema().field_named("list") else {
+            continue;
+        };
+        let of_rules = part.iter().map(|rule| rule.field(field));
+        lists.extend(of_rules.filter_map(|list| match list {
+            FieldMatch::Exact(value) => Some(value),
+            _ => None,
+        }));
+    }
+    lists.len()
 }
 
 /// Returns the rules of one list of a configuration.
