@@ -28,6 +28,9 @@ pub(super) fn parse_match<'t>(text: &'t str, field: &Field) -> Result<FieldMatch
     if let Some((value, mask)) = field.format().parse_masked(text) {
         return Ok(FieldMatch::Ternary { value, mask });
     }
+    if field.format() == ValueFormat::TcpFlags && text.starts_with(['+', '-']) {
+        return parse_value(text, field).map(FieldMatch::Exact);
+    }
     if let Some((value, mask)) = text.split_once('&') {
         return Ok(FieldMatch::Ternary {
             value: parse_value(value, field)?,
@@ -300,6 +303,7 @@ mod tests {
             ("1/x", "x", "not a prefix length"),
             ("1&999", "999", "does not fit"),
             ("+syn", "+syn", "not a value"),
+            ("-1", "", "has no value"),
             ("abc", "abc", "not a value of `f`"),
             ("", "", "has no value"),
             ("1-", "", "has no value"),
@@ -312,6 +316,14 @@ mod tests {
             let fault = parse_match(text, &field).unwrap_err();
             assert_eq!(fault.part(), part);
             assert!(fault.found().contains(found), "{text}: {}", fault.found());
+        }
+    }
+
+    #[test]
+    fn unknown_flags_are_one_fault() {
+        let flags = Field::new("flags", 8, MatchKind::Ternary).with_format(ValueFormat::TcpFlags);
+        for text in ["+syn-foo", "-ack+", "+", "+syn&1"] {
+            assert_eq!(parse_match(text, &flags).unwrap_err().part(), text);
         }
     }
 

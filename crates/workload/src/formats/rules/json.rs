@@ -20,13 +20,19 @@ use serde_json::value::RawValue;
 
 use super::actions::Actions;
 use super::reader::Reader;
-use super::{SchemaChoice, SchemaLoader, schema_expectation};
+use super::{SchemaChoice, SchemaLoader};
 use crate::diagnostic::{Loaded, Problems, ReadError, ReadOptions};
 use crate::formats::text::quoted;
 use crate::formats::{Fault, limit_reached};
 
 /// The keys of the text.
 const KEYS: &str = "the keys `schema` and `rules`";
+
+/// Returns the text that a schema is expected to be.
+fn schema_expectation() -> String {
+    let names = SchemaChoice::names().join(", ");
+    format!("a schema is {names} or {{\"file\": \"PATH\"}} of a schema file")
+}
 
 /// The keys and values of an object, in their order.
 struct Object<'t>(Vec<(Cow<'t, str>, &'t RawValue)>);
@@ -139,13 +145,13 @@ pub(in crate::formats) fn read(
         Err(SchemaTrouble::Fault(fault)) => return Err(bad(problems, fault)),
         Err(SchemaTrouble::Read(error)) => return Err(error),
     };
-    let (Some(choice), Some(rules)) = (choice, rules) else {
-        return Err(ReadError::Format {
-            file: source.to_owned(),
-            found: "a key is missing".to_owned(),
-            expected: format!("{KEYS}; {}", schema_expectation()),
-        });
+    let missing = |key: &str, expected: &str| ReadError::Format {
+        file: source.to_owned(),
+        found: format!("the key `{key}` is missing"),
+        expected: format!("{KEYS}: {expected}"),
     };
+    let choice = choice.ok_or_else(|| missing("schema", &schema_expectation()))?;
+    let rules = rules.ok_or_else(|| missing("rules", "a list of objects"))?;
     let Ok(rules) = serde_json::from_str::<Vec<&RawValue>>(rules.get()) else {
         let fault = Fault::new(rules.get(), "`rules` is no list", "a list of objects");
         return Err(bad(problems, fault));

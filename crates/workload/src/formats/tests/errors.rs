@@ -336,9 +336,12 @@ fn mistakes_in_json() {
         ),
         (
             "{\"schema\": \"acl\"}",
-            "f: a key is missing; expected the keys",
+            "f: the key `rules` is missing; expected the keys",
         ),
-        ("{\"rules\": []}", "f: a key is missing; expected the keys"),
+        (
+            "{\"rules\": []}",
+            "f: the key `schema` is missing; expected the keys",
+        ),
         (
             "{\"schema\": {\"file\": \"a.toml\"}, \"rules\": []}",
             "1:12: schema file `a.toml`",
