@@ -552,8 +552,9 @@ pub fn load_both(
         )));
     }
     let mut both = [first, second];
-    if both.iter().all(|rules| named_lists(rules) <= 1) {
-        for rules in both.iter_mut().filter(|rules| named_lists(rules) == 1) {
+    let lists = both.each_ref().map(named_lists);
+    if lists.iter().all(|&count| count <= 1) {
+        for (rules, _) in both.iter_mut().zip(lists).filter(|(_, count)| *count == 1) {
             rules.policy = for_any_list(&rules.policy);
         }
     }
