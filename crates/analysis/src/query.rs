@@ -64,8 +64,8 @@ impl Query {
     }
 }
 
-/// Returns the rules that decide the headers of `selection`: the headers that one of its rules
-/// matches. No two of its rules may match one header, because shares would count it twice.
+/// Returns the rules that decide the headers of `selection`. Its rules match these headers. No
+/// two of its rules may match one header, because shares would count it twice.
 ///
 /// ```
 /// use classyard::prelude::*;

@@ -44,8 +44,8 @@ impl Scope {
         }
     }
 
-    /// Returns a scope of the headers that the rules of the third list match. `None` if one of
-    /// them needs too many boxes.
+    /// Returns the scope of the third list: its rules match the headers. `None` if a rule needs
+    /// too many boxes.
     fn selected_by_third_list(part: &AnalysedPart<'_>, action: u32) -> Option<Scope> {
         let (boxes, mut places) = (part.boxes(), part.places(2));
         if !places.all(|place| boxes.is_exact(place)) {

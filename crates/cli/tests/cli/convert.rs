@@ -289,8 +289,8 @@ fn comments_are_not_lost_and_the_input_is_not_overwritten() {
     run(&format!("convert {rules} {flows}")).exits(0);
 }
 
-/// A configuration and its rules in other formats are equal, although only one of them has a
-/// list of rules that is named by the format.
+/// A configuration and its rules in other formats are equal. In some formats, the rules name
+/// their list.
 #[test]
 fn configurations_are_equal_to_their_rules_in_every_format() {
     let folder = Folder::new();

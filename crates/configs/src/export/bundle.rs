@@ -9,7 +9,7 @@ use super::statement::Statement;
 use crate::packets::{Field, Values};
 
 /// The maximum number of values of a set.
-const MAX_SET: usize = 1024;
+const MAX_SET_VALUES: usize = 1024;
 
 /// Statements that differ in the values of some fields only.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ impl<'p> Bundle<'p> {
             return false;
         }
         values.extend(others);
-        if values.len() > MAX_SET || !fits(&self.first, &values) {
+        if values.len() > MAX_SET_VALUES || !fits(&self.first, &values) {
             return false;
         }
         self.more.retain(|(other, _)| *other != field);

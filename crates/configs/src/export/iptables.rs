@@ -31,11 +31,11 @@ const MAX_COMMENT_BYTES: usize = 255;
 /// The maximum number of characters of an interface's name.
 const MAX_INTERFACE_BYTES: usize = 15;
 
-/// The fields with several values in a rule.
-const SETS: [Field; 2] = [Field::SourcePort, Field::DestinationPort];
+/// The fields that have several values in a rule.
+const FIELDS_WITH_PORTS: [Field; 2] = [Field::SourcePort, Field::DestinationPort];
 
 /// The maximum number of ports of a `multiport`; a range counts as two.
-const MAX_MULTIPORT: usize = 15;
+const MAX_MULTIPORT_PORTS: usize = 15;
 
 /// The number of UDP-Lite among the IP protocols.
 const UDP_LITE: u8 = 136;
@@ -134,7 +134,7 @@ fn write_table(
         let chunks: Vec<_> = output.of_one_source(&statements).collect();
         for chunk in chunks {
             let bundles = chunk.iter().map(|one| Bundle::new(one.clone(), false));
-            for bundle in join(bundles.collect(), &SETS, fits_multiport) {
+            for bundle in join(bundles.collect(), &FIELDS_WITH_PORTS, fits_multiport) {
                 write_statement(output, place, &bundle);
             }
         }
@@ -149,7 +149,7 @@ fn fits_multiport(statement: &Statement<'_>, values: &[Values]) -> bool {
         Values::Range { low, high } if low == high => 1,
         _ => 2,
     });
-    ports.sum::<usize>() <= MAX_MULTIPORT && matches!(statement.protocols, Protocols::One(_))
+    ports.sum::<usize>() <= MAX_MULTIPORT_PORTS && matches!(statement.protocols, Protocols::One(_))
 }
 
 /// Writes a bundle: a rule for each protocol, as a rule can name one.

@@ -42,7 +42,7 @@ const PROTOCOLS: [(u8, &str); 11] = [
 ];
 
 /// The fields with sets of values.
-const SETS: [Field; 4] = [
+const FIELDS_WITH_SETS: [Field; 4] = [
     Field::SourcePort,
     Field::DestinationPort,
     Field::Source,
@@ -113,7 +113,7 @@ fn write_chain(
             let other = statements.next_if(|next| next.is_form_of(statement));
             bundles.push(Bundle::new(statement.clone(), other.is_some()));
         }
-        for bundle in join(bundles, &SETS, fits_set) {
+        for bundle in join(bundles, &FIELDS_WITH_SETS, fits_set) {
             let needs_family = table == "inet" && !bundle.is_for_both;
             let line = rule(&bundle, needs_family);
             output.statement(line.map(|line| format!("\t\t{line}")));

@@ -41,8 +41,8 @@ use crate::commands::statements::statements;
 /// The findings are proven: a rule is dead only if it decides no packet at all. Better
 /// rules may cover it alone or together. Without files, examines the embedded example.
 ///
-/// With a capture or a trace, rules that decide none of its packets are findings too. Of a
-/// configuration with several lists, --list selects the one that examines the packets.
+/// With a capture or a trace, rules that decide none of its packets are findings too. If a
+/// configuration has several lists, name the list of the packets with --list.
 ///
 /// A comment `classyard: allow dead` on the line of a rule, or on the line before it, allows
 /// findings of the named kinds about the rule.

@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(union(&[range], false, &mac), None);
         let holes = FieldMatch::Ternary { value: 0, mask: 2 };
         assert_eq!(union(&[holes], false, &mac), None);
-        // All bits but one of each value: pieces multiply.
+        // Each mask divides the pieces of the masks before it.
         let wide = Field::new("wide", 128, MatchKind::Ternary);
         let every_third = u128::MAX / 7;
         let holes = [0, 1, 2].map(|shift| FieldMatch::Ternary {

@@ -34,7 +34,7 @@ fn has_stray_bits(field: &Field, wanted: &FieldMatch) -> bool {
 const RESERVED: [&str; 4] = classyard::schema::RESERVED_NAMES;
 
 /// The maximum number of characters of a line's text that is kept.
-const MAX_TEXT: usize = 200;
+const MAX_TEXT_CHARACTERS: usize = 200;
 
 /// The matches of a field, if a rule cannot have all of them in one match.
 struct Alternatives {
@@ -397,8 +397,8 @@ impl<'t> Reader<'t> {
         ))
     }
 
-    /// Sets the condition of a field: its value is one of `values` or, if `is_negated`, none of
-    /// them. `text` is the part of the file with the condition.
+    /// Sets the condition of a field. If `is_negated`, its value must be none of `values`,
+    /// otherwise one of them. `text` is the part of the file with the condition.
     pub(super) fn set_field<'v>(
         &mut self,
         name: &'t str,
@@ -626,7 +626,7 @@ impl<'t> Reader<'t> {
             let numbers = std::iter::repeat_n(statement, rules);
             self.statement_of_rule.extend(numbers);
             if rules > 1 {
-                let text = line.trim().chars().take(MAX_TEXT).collect();
+                let text = line.trim().chars().take(MAX_TEXT_CHARACTERS).collect();
                 self.statement_texts.insert(statement, text);
             }
         }

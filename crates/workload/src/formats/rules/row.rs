@@ -6,7 +6,7 @@ use classyard::policy::{PartId, Policy};
 use classyard::{ActionId, FieldMatch, Priority, RuleId, RuleRef};
 
 /// The maximum number of values of a list.
-const MAX_LIST: usize = 1 << 10;
+const MAX_LIST_VALUES: usize = 1 << 10;
 
 /// A line to write.
 #[derive(Clone)]
@@ -18,7 +18,7 @@ pub(super) struct Row {
     pub(super) priority: Priority,
     /// The part that the line is for; `None` for all parts.
     pub(super) part: Option<PartId>,
-    /// The fields with further values than those of the rule.
+    /// The lists of fields: the values after the value of the rule.
     pub(super) lists: Vec<(usize, Vec<FieldMatch>)>,
 }
 
@@ -122,7 +122,7 @@ impl Row {
             return false;
         }
         match self.lists.iter_mut().find(|(other, _)| *other == field) {
-            Some((_, list)) if list.len() + values.len() < MAX_LIST => list.extend(values),
+            Some((_, list)) if list.len() + values.len() < MAX_LIST_VALUES => list.extend(values),
             Some(_) => return false,
             None => self.lists.push((field, values.to_vec())),
         }

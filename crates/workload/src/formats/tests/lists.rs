@@ -222,7 +222,7 @@ fn a_line_of_json_may_have_all_rules() {
     assert_eq!(loaded.skipped.shown()[0].column, column);
 }
 
-/// Lines with lists are written as they were, if they have no masks with holes.
+/// Lists without masks with holes are written as lists again.
 #[test]
 fn rules_of_one_statement_are_written_as_one() {
     let lines = [
