@@ -17,10 +17,12 @@
 //! A condition that no field can express is a bit of the field `condition`: the rule matches
 //! only headers with this bit. So the rule hides no other rule.
 //!
+//! [`read_any`] also reads the formats of `classyard-workload`, with a line for each rule.
 //! [`write()`] turns a policy into a configuration of iptables, nftables or Cisco.
 
 #![forbid(unsafe_code)]
 
+mod any;
 mod aws;
 mod builder;
 mod chains;
@@ -43,6 +45,7 @@ mod services;
 mod stateful;
 mod unsupported;
 
+pub use any::{AnyOptions, AnyRules, InputFormat, read_any, read_any_file};
 pub use comparable::{as_acl, for_any_list, with_impossible_headers_denied};
 pub use config::{Conditions, Config, SourceRule};
 pub use export::{Refusal, WriteError, WriteOptions, Written, as_five_tuples, write};

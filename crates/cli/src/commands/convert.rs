@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use classyard::PolicyTrace;
-use classyard_configs::ConfigFormat;
+use classyard_configs::{ConfigFormat, InputFormat};
 use classyard_report::export::{
     is_capture, one_a_microsecond, write_capture, write_config, write_loaded,
 };
 use classyard_report::failure::Failure;
 use classyard_report::input::headers::HeadersArgs;
 use classyard_report::input::limits::{ByteLimit, HeaderLimit, RecordLimit};
-use classyard_report::input::rules::{InputFormat, RulesArgs, schema_choice};
+use classyard_report::input::rules::{RulesArgs, schema_choice};
 use classyard_report::input::{count, read_bytes, source_name};
 use classyard_report::output::file::{WriteFailure, is_dash, is_same_file, to_file};
 use classyard_report::output::style::counted;

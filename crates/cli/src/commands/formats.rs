@@ -111,8 +111,7 @@ impl Report for Formats {
 
 #[cfg(test)]
 mod tests {
-    use classyard_configs::{Conditions, ConfigFormat, read};
-    use classyard_report::input::rules::InputFormat;
+    use classyard_configs::{Conditions, ConfigFormat, InputFormat, read};
     use classyard_workload::diagnostic::ReadOptions;
     use classyard_workload::formats::{RuleFormat, read_policy, read_schema, read_trace};
 

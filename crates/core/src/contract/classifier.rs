@@ -33,6 +33,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::contract::reoptimise::Reoptimise;
+use crate::model::columns::Columns;
 use crate::model::error::{BuildError, UpdateError};
 use crate::model::key::KeySlice;
 use crate::model::rule::{ActionId, Priority, RuleId, Winner};
@@ -92,6 +93,33 @@ pub trait Classifier: Send + Sync {
     fn classify_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch) {
         winners.fill(Winner::MISS);
         self.improve_batch(keys, winners, scratch);
+    }
+
+    /// Does [`classify_batch`](Self::classify_batch) for headers that are
+    /// stored by column. Packs [`BATCH`] headers at a time into keys, and
+    /// allocates nothing after the first call with a scratch. [`Columns`] has
+    /// an example.
+    ///
+    /// # Panics
+    /// If the numbers of winners and rows differ, or the columns fit another
+    /// schema.
+    fn classify_columns(
+        &self,
+        columns: &Columns<'_>,
+        winners: &mut [Winner],
+        scratch: &mut Scratch,
+    ) {
+        assert_eq!(columns.schema(), self.schema(), "columns of another schema");
+        assert_eq!(columns.rows(), winners.len(), "one winner for each row");
+        let width = self.schema().key_words();
+        let mut buffer = scratch.take::<ColumnKeys>();
+        for (block, winners) in winners.chunks_mut(BATCH).enumerate() {
+            let start = block * BATCH;
+            buffer.words.resize(winners.len() * width, 0);
+            columns.pack(start..start + winners.len(), &mut buffer.words);
+            self.classify_batch(KeySlice::new(&buffer.words, width), winners, scratch);
+        }
+        scratch.put(buffer);
     }
 
     /// Returns the better of `best` and the best rule that matches a key. The
@@ -326,6 +354,12 @@ impl Scratch {
     pub fn put<T: Default + Send + 'static>(&mut self, buffers: Box<T>) {
         self.slots.push((TypeId::of::<T>(), buffers));
     }
+}
+
+/// The keys of one batch of [`Classifier::classify_columns`].
+#[derive(Default)]
+struct ColumnKeys {
+    words: Vec<u64>,
 }
 
 /// Counts and sizes of a built engine.

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::model::columns::Columns;
 use crate::model::error::HeaderError;
 use crate::model::schema::{FieldId, Schema};
 
@@ -68,6 +69,36 @@ impl KeyVec {
             schema.placement(id).set(&mut self.words[start..], value);
         }
         Ok(())
+    }
+
+    /// Packs headers that are stored by column, in order: all rows of the columns.
+    ///
+    /// ```
+    /// use classyard::columns::{Column, Columns};
+    /// use classyard::{KeyVec, Schema};
+    ///
+    /// let schema = Schema::ipv4_5tuple();
+    /// let columns = [
+    ///     Column::U32(&[0x0a00_0001, 0x0a00_0002]),
+    ///     Column::U32(&[0xc0a8_0001, 0xc0a8_0001]),
+    ///     Column::U16(&[1234, 1235]),
+    ///     Column::U16(&[80, 443]),
+    ///     Column::U8(&[6, 6]),
+    /// ];
+    /// let mut keys = KeyVec::new(&schema);
+    /// keys.extend_columns(&Columns::new(&schema, &columns)?);
+    /// assert_eq!(keys.header(1), [0x0a00_0002, 0xc0a8_0001, 1235, 443, 6]);
+    /// # Ok::<(), classyard::error::ColumnError>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If the columns fit another schema.
+    pub fn extend_columns(&mut self, columns: &Columns<'_>) {
+        assert_eq!(columns.schema(), &self.schema, "columns of another schema");
+        let start = self.words.len();
+        let added = columns.rows() * self.schema.key_words();
+        self.words.resize(start + added, 0);
+        columns.pack(0..columns.rows(), &mut self.words[start..]);
     }
 
     /// Adds a packed key.

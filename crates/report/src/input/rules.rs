@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use classyard::{FieldMatch, Policy};
 use classyard_configs::{
-    Conditions, Config, ConfigFormat, SourceRule, WriteOptions, as_acl, for_any_list,
+    Conditions, Config, ConfigFormat, InputFormat, SourceRule, WriteOptions, as_acl, for_any_list,
 };
 use classyard_workload::diagnostic::{Loaded, ReadError, ReadOptions};
 use classyard_workload::formats::{
@@ -81,52 +81,6 @@ pub struct RulesArgs {
     /// True if the networks with bits outside of their prefix are of interest.
     #[arg(skip)]
     pub finds_host_bits: bool,
-}
-
-/// A format of files with rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InputFormat {
-    /// Rules with a line each.
-    Rules(RuleFormat),
-    /// The configuration of a firewall.
-    Config(ConfigFormat),
-}
-
-impl InputFormat {
-    /// Returns all formats.
-    pub fn all() -> impl Iterator<Item = InputFormat> {
-        let rules = RuleFormat::ALL.into_iter().map(InputFormat::Rules);
-        rules.chain(ConfigFormat::ALL.into_iter().map(InputFormat::Config))
-    }
-
-    /// The format's name on command lines.
-    pub fn name(self) -> &'static str {
-        match self {
-            InputFormat::Rules(format) => format.name(),
-            InputFormat::Config(format) => format.name(),
-        }
-    }
-
-    /// Detects the format of a text. `None` if it fits no format.
-    pub fn detect(text: &str) -> Option<InputFormat> {
-        let rules = RuleFormat::detect(text);
-        // A line with `field=value` alone may be of any format.
-        let is_certain = match rules {
-            Some(RuleFormat::Classbench | RuleFormat::Json | RuleFormat::Ovs) => true,
-            Some(RuleFormat::Rules) => text.lines().any(|line| {
-                let first_word = line.split_ascii_whitespace().next();
-                matches!(first_word, Some("schema" | "actions"))
-            }),
-            None => false,
-        };
-        let config = if is_certain {
-            None
-        } else {
-            ConfigFormat::detect(text)
-        };
-        let config = config.map(InputFormat::Config);
-        config.or(rules.map(InputFormat::Rules))
-    }
 }
 
 /// The lists of a configuration that are read.
@@ -676,8 +630,7 @@ pub fn schema_choice(text: &str) -> Result<SchemaChoice, Failure> {
 
 /// Parses the name of a format of files with rules, for the argument parser.
 pub fn input_format(text: &str) -> Result<InputFormat, String> {
-    let named = InputFormat::all().find(|format| format.name() == text);
-    named.ok_or_else(|| {
+    InputFormat::from_name(text).ok_or_else(|| {
         let names: Vec<&str> = InputFormat::all().map(InputFormat::name).collect();
         format!(
             "unknown rule format `{text}`; expected {}{}",
