@@ -13,8 +13,8 @@
 //!    module lists the engines and when to choose each.
 //! 4. Headers are packed as keys ([`KeyVec`]). A lookup takes a batch of keys
 //!    and returns [`Winner`]s.
-//!    Headers that are stored by column are packed and looked up by
-//!    [`Classifier::classify_columns`]: see [`columns`].
+//!    Headers that are stored by column are packed and looked up with
+//!    [`columns`].
 //! 5. A [`Transaction`] changes the rules of a [`DynamicClassifier`]. A
 //!    [`TransactionBuf`] owns its rules.
 //! 6. A [`Table`] lets any number of threads look up headers while one writer

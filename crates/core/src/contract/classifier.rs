@@ -95,33 +95,6 @@ pub trait Classifier: Send + Sync {
         self.improve_batch(keys, winners, scratch);
     }
 
-    /// Does [`classify_batch`](Self::classify_batch) for headers that are
-    /// stored by column. Packs [`BATCH`] headers at a time into keys, and
-    /// allocates nothing after the first call with a scratch. [`Columns`] has
-    /// an example.
-    ///
-    /// # Panics
-    /// If the numbers of winners and rows differ, or the columns fit another
-    /// schema.
-    fn classify_columns(
-        &self,
-        columns: &Columns<'_>,
-        winners: &mut [Winner],
-        scratch: &mut Scratch,
-    ) {
-        assert_eq!(columns.schema(), self.schema(), "columns of another schema");
-        assert_eq!(columns.rows(), winners.len(), "one winner for each row");
-        let width = self.schema().key_words();
-        let mut buffer = scratch.take::<ColumnKeys>();
-        for (block, winners) in winners.chunks_mut(BATCH).enumerate() {
-            let start = block * BATCH;
-            buffer.words.resize(winners.len() * width, 0);
-            columns.pack(start..start + winners.len(), &mut buffer.words);
-            self.classify_batch(KeySlice::new(&buffer.words, width), winners, scratch);
-        }
-        scratch.put(buffer);
-    }
-
     /// Returns the better of `best` and the best rule that matches a key. The
     /// default implementation looks up a batch of one key with a new
     /// [`Scratch`]. A classifier with a faster single lookup overrides it.
@@ -232,6 +205,37 @@ pub trait Classifier: Send + Sync {
     /// updates.
     fn as_dynamic(&mut self) -> Option<&mut dyn DynamicClassifier> {
         None
+    }
+}
+
+// One copy for all engines.
+impl dyn Classifier + '_ {
+    /// Does [`classify_batch`](Classifier::classify_batch) for headers that are
+    /// stored by column. Packs [`BATCH`] headers at a time into keys, and
+    /// allocates nothing after the first call with a scratch. [`Columns`] has
+    /// an example.
+    ///
+    /// # Panics
+    /// If the numbers of winners and rows differ, or the columns fit another
+    /// schema.
+    pub fn classify_columns(
+        &self,
+        columns: &Columns<'_>,
+        winners: &mut [Winner],
+        scratch: &mut Scratch,
+    ) {
+        assert_eq!(columns.schema(), self.schema(), "columns of another schema");
+        assert_eq!(columns.rows(), winners.len(), "one winner for each row");
+        let width = self.schema().key_words();
+        let mut buffer = scratch.take::<ColumnKeys>();
+        for (block, winners) in winners.chunks_mut(BATCH).enumerate() {
+            let start = block * BATCH;
+            buffer.words.resize(winners.len() * width, 0);
+            let rows = start..start + winners.len();
+            columns.range(rows).pack(&mut buffer.words);
+            self.classify_batch(KeySlice::new(&buffer.words, width), winners, scratch);
+        }
+        scratch.put(buffer);
     }
 }
 

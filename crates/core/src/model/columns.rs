@@ -2,7 +2,7 @@
 //!
 //! Flow logs, data frames and Arrow arrays store headers by column. Engines look up keys,
 //! whose fields share words. [`KeyVec::extend_columns`](crate::KeyVec::extend_columns)
-//! and [`Classifier::classify_columns`](crate::Classifier::classify_columns) pack columns
+//! and `classify_columns` of a [`Classifier`](crate::Classifier) pack columns
 //! into keys, without a copy of the columns.
 //!
 //! # Cost
@@ -243,16 +243,14 @@ fn add_big_endian(words: &mut [u64], bytes: &[u8], size: usize, shift: u32, high
 /// rules.push(Rule::builder(&schema).id(0).field("dport", 80).build()?.view())?;
 /// let classifier = EngineSpec::parse("forest")?.builder().build(&rules)?;
 ///
-/// let columns = Columns::new(
-///     &schema,
-///     &[
-///         Column::BigEndian { bytes: &[192, 0, 2, 1, 192, 0, 2, 2], size: 4 },
-///         Column::U32(&[0x0a00_0001, 0x0a00_0001]),
-///         Column::U16(&[40_000, 40_001]),
-///         Column::U16(&[80, 22]),
-///         Column::U8(&[6, 6]),
-///     ],
-/// )?;
+/// let columns = [
+///     Column::BigEndian { bytes: &[192, 0, 2, 1, 192, 0, 2, 2], size: 4 },
+///     Column::U32(&[0x0a00_0001, 0x0a00_0001]),
+///     Column::U16(&[40_000, 40_001]),
+///     Column::U16(&[80, 22]),
+///     Column::U8(&[6, 6]),
+/// ];
+/// let columns = Columns::new(&schema, &columns)?;
 /// let mut winners = [Winner::MISS; 2];
 /// classifier.classify_columns(&columns, &mut winners, &mut Scratch::new());
 /// assert_eq!(winners[0].rule(), Some(RuleId::new(0)?));
@@ -262,8 +260,8 @@ fn add_big_endian(words: &mut [u64], bytes: &[u8], size: usize, shift: u32, high
 #[derive(Clone, Debug)]
 pub struct Columns<'a> {
     schema: Arc<Schema>,
-    columns: Vec<Column<'a>>,
-    rows: usize,
+    columns: &'a [Column<'a>],
+    rows: Range<usize>,
 }
 
 impl<'a> Columns<'a> {
@@ -272,7 +270,10 @@ impl<'a> Columns<'a> {
     /// # Errors
     /// [`ColumnError`] if the number of columns differs from the number of fields, the
     /// columns differ in length, or a value does not fit its field.
-    pub fn new(schema: &Arc<Schema>, columns: &[Column<'a>]) -> Result<Columns<'a>, ColumnError> {
+    pub fn new(
+        schema: &Arc<Schema>,
+        columns: &'a [Column<'a>],
+    ) -> Result<Columns<'a>, ColumnError> {
         let fields = schema.fields();
         if columns.len() != fields.len() {
             return Err(ColumnError::WrongColumnCount {
@@ -310,8 +311,8 @@ impl<'a> Columns<'a> {
         }
         Ok(Columns {
             schema: Arc::clone(schema),
-            columns: columns.to_vec(),
-            rows,
+            columns,
+            rows: 0..rows,
         })
     }
 
@@ -324,7 +325,7 @@ impl<'a> Columns<'a> {
     /// Returns the number of headers.
     #[must_use]
     pub fn rows(&self) -> usize {
-        self.rows
+        self.rows.len()
     }
 
     /// Returns the column of a field.
@@ -333,7 +334,7 @@ impl<'a> Columns<'a> {
     /// If the field comes from a schema with more fields.
     #[must_use]
     pub fn column(&self, field: FieldId) -> Column<'a> {
-        self.columns[field.index()]
+        self.columns[field.index()].range(self.rows.clone())
     }
 
     /// Returns the headers in a range of rows.
@@ -342,21 +343,27 @@ impl<'a> Columns<'a> {
     /// If the range exceeds the columns.
     #[must_use]
     pub fn range(&self, rows: Range<usize>) -> Columns<'a> {
-        let columns = self.columns.iter();
+        assert!(
+            rows.start <= rows.end && rows.end <= self.rows(),
+            "rows of the columns"
+        );
         Columns {
             schema: Arc::clone(&self.schema),
-            columns: columns.map(|column| column.range(rows.clone())).collect(),
-            rows: rows.len(),
+            columns: self.columns,
+            rows: self.rows.start + rows.start..self.rows.start + rows.end,
         }
     }
 
-    /// Packs the headers in a range of rows into keys, which must have
-    /// [`Schema::key_words`] words for each row.
-    pub(crate) fn pack(&self, rows: Range<usize>, keys: &mut [u64]) {
+    /// Packs the headers into keys of [`Schema::key_words`] words each. The old words are
+    /// overwritten.
+    ///
+    /// # Panics
+    /// If there is not one key for each row.
+    pub fn pack(&self, keys: &mut [u64]) {
         let width = self.schema.key_words();
-        assert_eq!(keys.len(), rows.len() * width, "one key for each row");
+        assert_eq!(keys.len(), self.rows() * width, "one key for each row");
         let blocks = keys.chunks_mut(PACKED_ROWS * width);
-        for (keys, start) in blocks.zip(rows.step_by(PACKED_ROWS)) {
+        for (keys, start) in blocks.zip(self.rows.clone().step_by(PACKED_ROWS)) {
             self.pack_block(start, keys);
         }
     }
@@ -365,26 +372,42 @@ impl<'a> Columns<'a> {
     /// key at a time.
     fn pack_block(&self, start: usize, keys: &mut [u64]) {
         let width = self.schema.key_words();
-        let rows = keys.len() / width;
-        let mut block = [0; PACKED_ROWS];
-        for word in 0..width {
-            let values = &mut block[..rows];
-            values.fill(0);
-            for (id, column) in self.schema.field_ids().zip(&self.columns) {
-                let placement = self.schema.placement(id);
-                let mut add = |part: &Part, high| {
-                    if part.word == word {
-                        let column = column.range(start..start + rows);
-                        column.add_to(values, part.shift, high);
-                    }
-                };
-                add(&placement.low, false);
-                if let Some(part) = &placement.high {
-                    add(part, true);
-                }
+        let rows = start..start + keys.len() / width;
+        let mut words = [[0; PACKED_ROWS]; 2];
+        if width == 2 {
+            // Five-tuples of IPv4: both words are written at once.
+            let [first, second] = &mut words;
+            self.add_word(0, rows.clone(), first);
+            self.add_word(1, rows, second);
+            let (keys, _) = keys.as_chunks_mut::<2>();
+            for ((key, first), second) in keys.iter_mut().zip(first).zip(second) {
+                *key = [*first, *second];
             }
-            for (key, value) in keys[word..].iter_mut().step_by(width).zip(values) {
-                *key = *value;
+            return;
+        }
+        for word in 0..width {
+            let values = &mut words[0];
+            values.fill(0);
+            self.add_word(word, rows.clone(), values);
+            for (key, value) in keys.chunks_exact_mut(width).zip(values) {
+                key[word] = *value;
+            }
+        }
+    }
+
+    /// Adds all fields of one word of the keys, for some rows. The values must be 0.
+    fn add_word(&self, word: usize, rows: Range<usize>, values: &mut [u64; PACKED_ROWS]) {
+        let values = &mut values[..rows.len()];
+        for (id, column) in self.schema.field_ids().zip(self.columns) {
+            let placement = self.schema.placement(id);
+            let mut add = |part: &Part, high| {
+                if part.word == word {
+                    column.range(rows.clone()).add_to(values, part.shift, high);
+                }
+            };
+            add(&placement.low, false);
+            if let Some(part) = &placement.high {
+                add(part, true);
             }
         }
     }

@@ -98,7 +98,7 @@ impl KeyVec {
         let start = self.words.len();
         let added = columns.rows() * self.schema.key_words();
         self.words.resize(start + added, 0);
-        columns.pack(0..columns.rows(), &mut self.words[start..]);
+        columns.pack(&mut self.words[start..]);
     }
 
     /// Adds a packed key.

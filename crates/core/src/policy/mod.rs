@@ -262,6 +262,36 @@ impl Policy {
         Ok(())
     }
 
+    /// Adds a rule in packed form: one form for each of its parts, all with one id, as
+    /// [`rule`](Self::rule) returns them. Cookies are kept.
+    ///
+    /// # Errors
+    /// [`AddError`] if no part is given, a part is unknown or given twice, the forms have
+    /// different ids, a form has another schema than its part, or the id is in use. Nothing
+    /// is added then.
+    pub fn add_forms(&mut self, forms: &[(PartId, RuleRef<'_>)]) -> Result<(), AddError> {
+        let checked = PolicyChange::Insert(forms).rule(self.parts.len());
+        let (id, forms) = checked.map_err(AddError::Parts)?;
+        self.check_free(id)?;
+        for (part, rule) in forms {
+            let schema = self.part(*part).schema();
+            if rule.schema() != schema {
+                return Err(AddError::Update(UpdateError::WrongSchema {
+                    change: 0,
+                    found: rule.schema().name().to_owned(),
+                    expected: schema.name().to_owned(),
+                }));
+            }
+        }
+        for (part, rule) in forms {
+            let added = self.parts[part.index()].push(*rule);
+            added.expect("no part has a rule of an id that the policy does not have");
+        }
+        self.positions.push(id);
+        self.order.push(id);
+        Ok(())
+    }
+
     /// Checks that no rule has this id.
     fn check_free(&self, id: RuleId) -> Result<(), AddError> {
         if self.positions.get(id).is_some() {
@@ -362,6 +392,12 @@ impl PolicyTrace {
         if self.parts.len() > 1 {
             self.order.push(part);
         }
+    }
+
+    /// Removes all headers and keeps the allocated memory.
+    pub fn clear(&mut self) {
+        self.parts.iter_mut().for_each(KeyVec::clear);
+        self.order.clear();
     }
 
     /// Returns the number of headers.

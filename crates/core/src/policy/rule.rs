@@ -91,15 +91,11 @@ impl Policy {
     /// in use. Nothing is added then.
     pub fn add_rule(&mut self, rule: &PolicyRule) -> Result<(), AddError> {
         let forms = rule.forms(self.schemas())?;
-        let id = rule.draft.id().map_err(AddError::Rule)?;
-        self.check_free(id)?;
-        for (part, rule) in &forms {
-            let added = self.parts[part.index()].push(rule.view());
-            added.expect("no part has a rule of an id that the policy does not have");
-        }
-        self.positions.push(id);
-        self.order.push(id);
-        Ok(())
+        let forms: Vec<_> = forms
+            .iter()
+            .map(|(part, rule)| (*part, rule.view()))
+            .collect();
+        self.add_forms(&forms)
     }
 }
 

@@ -494,6 +494,12 @@ impl Rule {
         Rule { cookie, ..self }
     }
 
+    /// Returns the rule with this action.
+    #[must_use]
+    pub fn with_action(self, action: ActionId) -> Rule {
+        Rule { action, ..self }
+    }
+
     /// Returns the rule as a borrowed view.
     #[must_use]
     pub fn view(&self) -> RuleRef<'_> {

@@ -1,0 +1,210 @@
+//! Measures lookups through the C functions beside the same lookups in Rust.
+//!
+//! `cargo run --release -p classyard-capi --example rates [PROFILE[:RULES]...]`
+//!
+//! Each line has headers per second of thread CPU time, in millions: medians of interleaved
+//! rounds over one million headers in batches of 256 keys or in one call. All answers are
+//! compared.
+
+#![allow(clippy::print_stdout, unsafe_code)]
+
+use std::error::Error;
+use std::ffi::CString;
+use std::ptr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use classyard::columns::{Column as CoreColumn, Columns};
+use classyard::{EngineSpec, KeyVec, NoProgress, Policy, Scratch, Winner};
+use classyard_c::{
+    Column, ColumnType, NO_RULE, Output, Reader, Status, Table, cy_classify_columns,
+    cy_classify_keys, cy_policy_parse, cy_reader_new, cy_table_new,
+};
+use classyard_workload::formats::{RuleFormat, write_policy};
+use classyard_workload::generate::{Family, GeneratorConfig, Profile, Recipe, generate};
+use classyard_workload::traffic::{TrafficConfig, TrafficRecipe, traffic};
+use rustix::time::{ClockId, clock_gettime};
+
+const HEADERS: usize = 1_000_000;
+const ROUNDS: usize = 7;
+const SETS: [&str; 6] = [
+    "acl1:10k", "fw1:10k", "ipc1:10k", "acl1:64k", "fw1:64k", "ipc1:64k",
+];
+
+/// The columns of five-tuples.
+struct FiveTuples {
+    src: Vec<u32>,
+    dst: Vec<u32>,
+    sport: Vec<u16>,
+    dport: Vec<u16>,
+    proto: Vec<u8>,
+}
+
+#[allow(clippy::cast_possible_truncation)] // each value fits its field
+fn five_tuples(keys: &KeyVec) -> FiveTuples {
+    let ids: Vec<_> = keys.schema().field_ids().collect();
+    let column = |field: usize| (0..keys.len()).map(move |row| (row, field));
+    let get = |(row, field): (usize, usize)| keys.get(row, ids[field]);
+    FiveTuples {
+        src: column(0).map(|place| get(place) as u32).collect(),
+        dst: column(1).map(|place| get(place) as u32).collect(),
+        sport: column(2).map(|place| get(place) as u16).collect(),
+        dport: column(3).map(|place| get(place) as u16).collect(),
+        proto: column(4).map(|place| get(place) as u8).collect(),
+    }
+}
+
+fn policy(profile: &str, rules: usize) -> Result<Policy, Box<dyn Error>> {
+    let profile = Profile::built_in(profile).ok_or_else(|| format!("no profile {profile}"))?;
+    let mut recipe = Recipe::new(Family::Ipv4(Arc::new(profile.clone())), rules, 1);
+    recipe.config = GeneratorConfig::benchmark(rules, 1);
+    recipe.accept_fewer = true;
+    Ok(generate(&recipe, &mut NoProgress)?)
+}
+
+/// Builds a table from the text of the rules and returns a reader of it, through C.
+fn reader(policy: &Policy) -> Result<*mut Reader, Box<dyn Error>> {
+    let mut text = Vec::new();
+    write_policy(policy, RuleFormat::Rules, &mut text)?;
+    let text = CString::new(text)?;
+    let (mut policy, mut table, mut reader) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+    let length = text.as_bytes().len();
+    let none = ptr::null();
+    // SAFETY: the texts and places are as the functions document.
+    unsafe {
+        let parsed = cy_policy_parse(text.as_ptr(), length, none, none, none, &raw mut policy);
+        assert_eq!(parsed, Status::Ok);
+        assert_eq!(cy_table_new(policy, none, &raw mut table), Status::Ok);
+        let table: *mut Table = table;
+        assert_eq!(cy_reader_new(table, &raw mut reader), Status::Ok);
+    }
+    Ok(reader)
+}
+
+/// Returns the seconds of thread CPU time that some work takes.
+fn seconds(work: impl FnOnce()) -> f64 {
+    let now = || {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        Duration::new(
+            time.tv_sec.unsigned_abs(),
+            u32::try_from(time.tv_nsec).unwrap_or(0),
+        )
+    };
+    let begin = now();
+    work();
+    (now() - begin).as_secs_f64()
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn measure(set: &str) -> Result<(), Box<dyn Error>> {
+    let (profile, size) = set.split_once(':').unwrap_or((set, "10k"));
+    let rules = match size.strip_suffix('k') {
+        Some(thousands) => thousands.parse::<usize>()? * 1000,
+        None => size.parse()?,
+    };
+    let policy = policy(profile, rules)?;
+    let config = TrafficConfig::new(HEADERS, 2);
+    let recipe = TrafficRecipe::classbench();
+    let made = traffic(&policy, &recipe, &config, None, &mut NoProgress)?;
+    let (_, keys) = made.trace.parts().next().ok_or("a part")?;
+    let rows = keys.len();
+    let headers = five_tuples(keys);
+
+    let classifier = EngineSpec::parse("forest")?
+        .builder()
+        .build(&policy.parts()[0])?;
+    let core_columns = [
+        CoreColumn::U32(&headers.src),
+        CoreColumn::U32(&headers.dst),
+        CoreColumn::U16(&headers.sport),
+        CoreColumn::U16(&headers.dport),
+        CoreColumn::U8(&headers.proto),
+    ];
+    let column = |kind: ColumnType, values: *const _| Column {
+        kind: kind as u32,
+        size: 0,
+        values,
+    };
+    let c_columns = [
+        column(ColumnType::U32, headers.src.as_ptr().cast()),
+        column(ColumnType::U32, headers.dst.as_ptr().cast()),
+        column(ColumnType::U16, headers.sport.as_ptr().cast()),
+        column(ColumnType::U16, headers.dport.as_ptr().cast()),
+        column(ColumnType::U8, headers.proto.as_ptr().cast()),
+    ];
+    let reader = reader(&policy)?;
+    let (mut scratch, mut winners) = (Scratch::new(), vec![Winner::MISS; rows]);
+    let (mut found, mut actions) = (vec![0; rows], vec![0; rows]);
+    let words: Vec<u64> = keys.as_slice().words().to_vec();
+
+    const WAYS: [&str; 5] = [
+        "Rust, keys",
+        "Rust, columns",
+        "C, keys",
+        "C, columns",
+        "C, columns, actions",
+    ];
+    let mut times = WAYS.map(|_| Vec::new());
+    for _ in 0..ROUNDS {
+        for (way, times) in times.iter_mut().enumerate() {
+            let output = Output {
+                rules: found.as_mut_ptr(),
+                actions: if way == 4 {
+                    actions.as_mut_ptr()
+                } else {
+                    ptr::null_mut()
+                },
+                cookies: ptr::null_mut(),
+            };
+            times.push(seconds(|| match way {
+                0 => {
+                    for (keys, winners) in keys.batches(256).zip(winners.chunks_mut(256)) {
+                        classifier.classify_batch(keys, winners, &mut scratch);
+                    }
+                }
+                1 => {
+                    let columns = Columns::new(keys.schema(), &core_columns).expect("columns");
+                    classifier.classify_columns(&columns, &mut winners, &mut scratch);
+                }
+                2 => {
+                    // SAFETY: the arrays have `rows` keys and places.
+                    let status = unsafe {
+                        cy_classify_keys(reader, 0, words.as_ptr(), rows, &raw const output)
+                    };
+                    assert_eq!(status, Status::Ok);
+                }
+                _ => {
+                    let columns = c_columns.as_ptr();
+                    // SAFETY: the arrays have `rows` values and places.
+                    let status = unsafe {
+                        cy_classify_columns(reader, 0, columns, 5, rows, &raw const output)
+                    };
+                    assert_eq!(status, Status::Ok);
+                }
+            }));
+        }
+        let ids = winners
+            .iter()
+            .map(|winner| winner.rule().map_or(NO_RULE, |id| id.get()));
+        assert!(ids.eq(found.iter().copied()), "the same winners");
+    }
+    let rates = times.map(|times| rows as f64 / median(times) / 1e6);
+    print!("{set:10}");
+    for (way, rate) in WAYS.iter().zip(&rates) {
+        print!("  {way} {rate:.1} ({:.2})", rate / rates[0]);
+    }
+    println!();
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let sets: Vec<String> = std::env::args().skip(1).collect();
+    if sets.is_empty() {
+        return SETS.into_iter().try_for_each(measure);
+    }
+    sets.iter().try_for_each(|set| measure(set))
+}

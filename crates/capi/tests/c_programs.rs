@@ -1,0 +1,105 @@
+//! Programs in C use the library: plain, with the address sanitizer, and in valgrind. A step
+//! for which the compiler, the sanitizer or valgrind is missing prints that it is skipped.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The folder with the library that cargo built for this test.
+fn library_folder() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.parent().unwrap().to_owned()
+}
+
+/// What static libraries of Rust need on Linux.
+const SYSTEM_LIBRARIES: [&str; 4] = ["-lpthread", "-ldl", "-lm", "-lgcc_s"];
+
+/// Compiles a program of C or C++ with the library linked in. `None` if the compiler is missing.
+fn compile(compiler: &str, source: &Path, options: &[&str], suffix: &str) -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let name = source.file_stem().unwrap().to_str().unwrap();
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{suffix}"));
+    let run = Command::new(compiler)
+        .args(["-Wall", "-Wextra", "-Werror", "-O1", "-g", "-I"])
+        .arg(folder.join("include"))
+        .args(options)
+        .arg(folder.join(source))
+        .arg(library_folder().join("libclassyard_c.a"))
+        .args(SYSTEM_LIBRARIES)
+        .arg("-o")
+        .arg(&program)
+        .output();
+    let Ok(output) = run else {
+        eprintln!("SKIPPED: {name}: {compiler} is not installed");
+        return None;
+    };
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{compiler} {}:\n{errors}",
+        source.display()
+    );
+    Some(program)
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{errors}",
+        output.status
+    );
+}
+
+const PROGRAMS: [&str; 3] = ["lookups", "errors", "threads"];
+
+fn source(name: &str) -> PathBuf {
+    Path::new("tests/c").join(name).with_extension("c")
+}
+
+#[test]
+fn programs_in_c_do_what_the_header_says() {
+    for name in PROGRAMS {
+        if let Some(program) = compile("cc", &source(name), &["-std=c11"], "plain") {
+            run(&mut Command::new(program));
+        }
+    }
+}
+
+/// The sanitizer sees all memory that the library allocates, and every access of C to it.
+#[test]
+fn the_address_sanitizer_finds_nothing() {
+    let probe = Path::new(env!("CARGO_TARGET_TMPDIR")).join("probe.c");
+    std::fs::write(&probe, "int main(void) { return 0; }\n").unwrap();
+    let sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+    let program = probe.with_extension("out");
+    let mut compiler = Command::new("cc");
+    let linked = compiler
+        .args(sanitizers)
+        .arg(&probe)
+        .arg("-o")
+        .arg(program)
+        .output();
+    if !linked.is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: address sanitizer: cc cannot link with it");
+        return;
+    }
+    for name in ["lookups", "errors"] {
+        let options = [&["-std=c11"][..], &sanitizers].concat();
+        if let Some(program) = compile("cc", &source(name), &options, "sanitized") {
+            run(Command::new(program).env("ASAN_OPTIONS", "detect_leaks=1"));
+        }
+    }
+}
+
+#[test]
+fn valgrind_finds_nothing() {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: valgrind is not installed");
+        return;
+    }
+    if let Some(program) = compile("cc", &source("errors"), &["-std=c11"], "valgrind") {
+        let checks = ["--quiet", "--error-exitcode=9", "--leak-check=full"];
+        run(Command::new("valgrind").args(checks).arg(program));
+    }
+}
