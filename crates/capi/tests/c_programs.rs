@@ -66,26 +66,47 @@ fn programs_in_c_do_what_the_header_says() {
     }
 }
 
-/// The sanitizer sees all memory that the library allocates, and every access of C to it.
 #[test]
-fn the_address_sanitizer_finds_nothing() {
-    let probe = Path::new(env!("CARGO_TARGET_TMPDIR")).join("probe.c");
+fn objects_in_cpp_free_themselves() {
+    let source = Path::new("tests/c/objects.cpp");
+    let options = ["-std=c++17", "-fsanitize=address,undefined"];
+    let options = if sanitizers_work() {
+        &options[..]
+    } else {
+        &options[..1]
+    };
+    if let Some(program) = compile("c++", source, options, "objects") {
+        run(&mut Command::new(program));
+    }
+}
+
+/// True if the C compiler can link with the sanitizers.
+fn sanitizers_work() -> bool {
+    let probe = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("probe-{:?}.c", std::thread::current().id()));
     std::fs::write(&probe, "int main(void) { return 0; }\n").unwrap();
-    let sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
     let program = probe.with_extension("out");
     let mut compiler = Command::new("cc");
     let linked = compiler
-        .args(sanitizers)
+        .args(SANITIZERS)
         .arg(&probe)
         .arg("-o")
         .arg(program)
         .output();
-    if !linked.is_ok_and(|output| output.status.success()) {
+    linked.is_ok_and(|output| output.status.success())
+}
+
+const SANITIZERS: [&str; 2] = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+
+/// The sanitizer sees all memory that the library allocates, and every access of C to it.
+#[test]
+fn the_address_sanitizer_finds_nothing() {
+    if !sanitizers_work() {
         eprintln!("SKIPPED: address sanitizer: cc cannot link with it");
         return;
     }
     for name in ["lookups", "errors"] {
-        let options = [&["-std=c11"][..], &sanitizers].concat();
+        let options = [&["-std=c11"][..], &SANITIZERS].concat();
         if let Some(program) = compile("cc", &source(name), &options, "sanitized") {
             run(Command::new(program).env("ASAN_OPTIONS", "detect_leaks=1"));
         }
