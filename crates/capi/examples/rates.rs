@@ -1,6 +1,6 @@
 //! Measures lookups through the C functions beside the same lookups in Rust.
 //!
-//! `cargo run --release -p classyard-capi --example rates [PROFILE[:RULES]...]`
+//! `cargo run --release -p classyard-capi --example rates [engine=SPEC] [PROFILE[:RULES]...]`
 //!
 //! Each line has headers per second of thread CPU time, in millions: medians of interleaved
 //! rounds over one million headers in batches of 256 keys or in one call. All answers are
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use classyard::columns::{Column as CoreColumn, Columns};
-use classyard::{EngineSpec, KeyVec, NoProgress, Policy, Scratch, Winner};
+use classyard::{Classifier, EngineSpec, KeyVec, NoProgress, Policy, RuleId, Scratch, Winner};
 use classyard_c::{
     Column, ColumnType, NO_RULE, Output, Reader, Status, Table, cy_classify_columns,
     cy_classify_keys, cy_policy_parse, cy_reader_new, cy_table_new,
@@ -63,10 +63,10 @@ fn policy(profile: &str, rules: usize) -> Result<Policy, Box<dyn Error>> {
 }
 
 /// Builds a table from the text of the rules and returns a reader of it, through C.
-fn reader(policy: &Policy) -> Result<*mut Reader, Box<dyn Error>> {
+fn reader(policy: &Policy, engine: &str) -> Result<*mut Reader, Box<dyn Error>> {
     let mut text = Vec::new();
     write_policy(policy, RuleFormat::Rules, &mut text)?;
-    let text = CString::new(text)?;
+    let (text, engine) = (CString::new(text)?, CString::new(engine)?);
     let (mut policy, mut table, mut reader) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
     let length = text.as_bytes().len();
     let none = ptr::null();
@@ -74,7 +74,10 @@ fn reader(policy: &Policy) -> Result<*mut Reader, Box<dyn Error>> {
     unsafe {
         let parsed = cy_policy_parse(text.as_ptr(), length, none, none, none, &raw mut policy);
         assert_eq!(parsed, Status::Ok);
-        assert_eq!(cy_table_new(policy, none, &raw mut table), Status::Ok);
+        assert_eq!(
+            cy_table_new(policy, engine.as_ptr(), &raw mut table),
+            Status::Ok
+        );
         let table: *mut Table = table;
         assert_eq!(cy_reader_new(table, &raw mut reader), Status::Ok);
     }
@@ -100,7 +103,116 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-fn measure(set: &str) -> Result<(), Box<dyn Error>> {
+/// The ways to look up that are compared.
+const WAYS: [&str; 5] = [
+    "Rust, keys",
+    "Rust, columns",
+    "C, keys",
+    "C, columns",
+    "C, columns, actions",
+];
+
+/// Rules, headers, and where lookups write.
+struct Bench<'a> {
+    keys: &'a KeyVec,
+    headers: &'a FiveTuples,
+    classifier: Box<dyn Classifier>,
+    reader: *mut Reader,
+    scratch: Scratch,
+    winners: Vec<Winner>,
+    rules: Vec<u32>,
+    actions: Vec<u32>,
+}
+
+impl Bench<'_> {
+    fn rust_keys(&mut self) {
+        let batches = self.keys.batches(256).zip(self.winners.chunks_mut(256));
+        for (keys, winners) in batches {
+            self.classifier
+                .classify_batch(keys, winners, &mut self.scratch);
+        }
+    }
+
+    fn rust_columns(&mut self) {
+        let columns = [
+            CoreColumn::U32(&self.headers.src),
+            CoreColumn::U32(&self.headers.dst),
+            CoreColumn::U16(&self.headers.sport),
+            CoreColumn::U16(&self.headers.dport),
+            CoreColumn::U8(&self.headers.proto),
+        ];
+        let columns = Columns::new(self.keys.schema(), &columns).expect("columns that fit");
+        let (winners, scratch) = (&mut self.winners, &mut self.scratch);
+        self.classifier.classify_columns(&columns, winners, scratch);
+    }
+
+    fn output(&mut self, with_actions: bool) -> Output {
+        let actions = self.actions.as_mut_ptr();
+        Output {
+            rules: self.rules.as_mut_ptr(),
+            actions: if with_actions {
+                actions
+            } else {
+                ptr::null_mut()
+            },
+            cookies: ptr::null_mut(),
+        }
+    }
+
+    fn c_keys(&mut self) {
+        let output = self.output(false);
+        let (words, rows) = (self.keys.as_slice().words().as_ptr(), self.keys.len());
+        // SAFETY: the arrays have `rows` keys and places.
+        let status = unsafe { cy_classify_keys(self.reader, 0, words, rows, &raw const output) };
+        assert_eq!(status, Status::Ok);
+    }
+
+    fn c_columns(&mut self, with_actions: bool) {
+        let output = self.output(with_actions);
+        let column = |kind: ColumnType, values: *const _| Column {
+            kind: kind as u32,
+            size: 0,
+            values,
+        };
+        let columns = [
+            column(ColumnType::U32, self.headers.src.as_ptr().cast()),
+            column(ColumnType::U32, self.headers.dst.as_ptr().cast()),
+            column(ColumnType::U16, self.headers.sport.as_ptr().cast()),
+            column(ColumnType::U16, self.headers.dport.as_ptr().cast()),
+            column(ColumnType::U8, self.headers.proto.as_ptr().cast()),
+        ];
+        let (columns, rows) = (columns.as_ptr(), self.keys.len());
+        // SAFETY: the arrays have `rows` values and places.
+        let status =
+            unsafe { cy_classify_columns(self.reader, 0, columns, 5, rows, &raw const output) };
+        assert_eq!(status, Status::Ok);
+    }
+
+    fn run(&mut self, way: usize) {
+        match way {
+            0 => self.rust_keys(),
+            1 => self.rust_columns(),
+            2 => self.c_keys(),
+            _ => self.c_columns(way == 4),
+        }
+    }
+
+    /// Returns the median of each way in seconds. Compares the winners after each round.
+    fn medians(&mut self) -> [f64; 5] {
+        let mut times = WAYS.map(|_| Vec::new());
+        for _ in 0..ROUNDS {
+            for (way, times) in times.iter_mut().enumerate() {
+                times.push(seconds(|| self.run(way)));
+            }
+            let winners = self.winners.iter();
+            let ids = winners.map(|winner| winner.rule().map_or(NO_RULE, RuleId::get));
+            assert!(ids.eq(self.rules.iter().copied()), "the same winners");
+        }
+        times.map(median)
+    }
+}
+
+fn measure(set: &str, engine: &str) -> Result<(), Box<dyn Error>> {
     let (profile, size) = set.split_once(':').unwrap_or((set, "10k"));
     let rules = match size.strip_suffix('k') {
         Some(thousands) => thousands.parse::<usize>()? * 1000,
@@ -112,87 +224,19 @@ fn measure(set: &str) -> Result<(), Box<dyn Error>> {
     let made = traffic(&policy, &recipe, &config, None, &mut NoProgress)?;
     let (_, keys) = made.trace.parts().next().ok_or("a part")?;
     let rows = keys.len();
-    let headers = five_tuples(keys);
-
-    let classifier = EngineSpec::parse("forest")?
-        .builder()
-        .build(&policy.parts()[0])?;
-    let core_columns = [
-        CoreColumn::U32(&headers.src),
-        CoreColumn::U32(&headers.dst),
-        CoreColumn::U16(&headers.sport),
-        CoreColumn::U16(&headers.dport),
-        CoreColumn::U8(&headers.proto),
-    ];
-    let column = |kind: ColumnType, values: *const _| Column {
-        kind: kind as u32,
-        size: 0,
-        values,
+    let mut bench = Bench {
+        keys,
+        headers: &five_tuples(keys),
+        classifier: EngineSpec::parse(engine)?
+            .builder()
+            .build(&policy.parts()[0])?,
+        reader: reader(&policy, engine)?,
+        scratch: Scratch::new(),
+        winners: vec![Winner::MISS; rows],
+        rules: vec![0; rows],
+        actions: vec![0; rows],
     };
-    let c_columns = [
-        column(ColumnType::U32, headers.src.as_ptr().cast()),
-        column(ColumnType::U32, headers.dst.as_ptr().cast()),
-        column(ColumnType::U16, headers.sport.as_ptr().cast()),
-        column(ColumnType::U16, headers.dport.as_ptr().cast()),
-        column(ColumnType::U8, headers.proto.as_ptr().cast()),
-    ];
-    let reader = reader(&policy)?;
-    let (mut scratch, mut winners) = (Scratch::new(), vec![Winner::MISS; rows]);
-    let (mut found, mut actions) = (vec![0; rows], vec![0; rows]);
-    let words: Vec<u64> = keys.as_slice().words().to_vec();
-
-    const WAYS: [&str; 5] = [
-        "Rust, keys",
-        "Rust, columns",
-        "C, keys",
-        "C, columns",
-        "C, columns, actions",
-    ];
-    let mut times = WAYS.map(|_| Vec::new());
-    for _ in 0..ROUNDS {
-        for (way, times) in times.iter_mut().enumerate() {
-            let output = Output {
-                rules: found.as_mut_ptr(),
-                actions: if way == 4 {
-                    actions.as_mut_ptr()
-                } else {
-                    ptr::null_mut()
-                },
-                cookies: ptr::null_mut(),
-            };
-            times.push(seconds(|| match way {
-                0 => {
-                    for (keys, winners) in keys.batches(256).zip(winners.chunks_mut(256)) {
-                        classifier.classify_batch(keys, winners, &mut scratch);
-                    }
-                }
-                1 => {
-                    let columns = Columns::new(keys.schema(), &core_columns).expect("columns");
-                    classifier.classify_columns(&columns, &mut winners, &mut scratch);
-                }
-                2 => {
-                    // SAFETY: the arrays have `rows` keys and places.
-                    let status = unsafe {
-                        cy_classify_keys(reader, 0, words.as_ptr(), rows, &raw const output)
-                    };
-                    assert_eq!(status, Status::Ok);
-                }
-                _ => {
-                    let columns = c_columns.as_ptr();
-                    // SAFETY: the arrays have `rows` values and places.
-                    let status = unsafe {
-                        cy_classify_columns(reader, 0, columns, 5, rows, &raw const output)
-                    };
-                    assert_eq!(status, Status::Ok);
-                }
-            }));
-        }
-        let ids = winners
-            .iter()
-            .map(|winner| winner.rule().map_or(NO_RULE, |id| id.get()));
-        assert!(ids.eq(found.iter().copied()), "the same winners");
-    }
-    let rates = times.map(|times| rows as f64 / median(times) / 1e6);
+    let rates = bench.medians().map(|time| rows as f64 / time / 1e6);
     print!("{set:10}");
     for (way, rate) in WAYS.iter().zip(&rates) {
         print!("  {way} {rate:.1} ({:.2})", rate / rates[0]);
@@ -202,9 +246,16 @@ fn measure(set: &str) -> Result<(), Box<dyn Error>> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let sets: Vec<String> = std::env::args().skip(1).collect();
-    if sets.is_empty() {
-        return SETS.into_iter().try_for_each(measure);
+    let mut engine = "forest".to_owned();
+    let mut sets = Vec::new();
+    for argument in std::env::args().skip(1) {
+        match argument.strip_prefix("engine=") {
+            Some(spec) => spec.clone_into(&mut engine),
+            None => sets.push(argument),
+        }
     }
-    sets.iter().try_for_each(|set| measure(set))
+    if sets.is_empty() {
+        sets = SETS.map(str::to_owned).to_vec();
+    }
+    sets.iter().try_for_each(|set| measure(set, &engine))
 }

@@ -7,7 +7,7 @@ use classyard::columns::{self, Columns};
 use classyard::policy::{PartId, PolicyTrace};
 use classyard::schema::MAX_FIELDS;
 use classyard::table::PolicyReplica;
-use classyard::{KeySlice, Policy, Scratch, Winner};
+use classyard::{KeySlice, Policy, RuleId, Scratch, Winner};
 use classyard_workload::packet::{LinkType, parse};
 
 use crate::handle::{borrow, give_to, take};
@@ -156,7 +156,7 @@ impl<'a> Arrays<'a> {
 
     /// Writes what headers of one part found, from a position on.
     fn put(&mut self, table: &PolicyReplica, part: PartId, start: usize, winners: &[Winner]) {
-        let id = |winner: &Winner| winner.rule().map_or(NO_RULE, |id| id.get());
+        let id = |winner: &Winner| winner.rule().map_or(NO_RULE, RuleId::get);
         let action = |winner: &Winner| table.action_in(part, *winner).map_or(NO_RULE, |id| id.0);
         let cookie = |winner: &Winner| table.cookie_in(part, *winner).unwrap_or(0);
         if let Some(rules) = &mut self.rules {
@@ -343,7 +343,7 @@ pub unsafe extern "C" fn cy_classify_masked(
             mask.ok_or_else(|| Fault::new(Status::NullPointer, "the mask: a null pointer"))?;
         let table = lookup.reader.pin();
         let winner = table.part(part).classify_masked(key, mask);
-        let id = winner.rule().map_or(NO_RULE, |id| id.get());
+        let id = winner.rule().map_or(NO_RULE, RuleId::get);
         let of_rule = table.action_in(part, winner).map_or(NO_RULE, |id| id.0);
         // SAFETY: the places are as documented.
         unsafe {

@@ -38,6 +38,8 @@ pub(crate) struct Fault {
     message: String,
 }
 
+// Errors are passed by value, as `map_err` does.
+#[allow(clippy::needless_pass_by_value)]
 impl Fault {
     pub(crate) fn new(status: Status, message: impl ToString) -> Fault {
         Fault {

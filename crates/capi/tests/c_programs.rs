@@ -1,6 +1,8 @@
 //! Programs in C use the library: plain, with the address sanitizer, and in valgrind. A step
 //! for which the compiler, the sanitizer or valgrind is missing prints that it is skipped.
 
+#![allow(clippy::print_stderr)] // skipped steps
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
