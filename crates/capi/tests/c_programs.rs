@@ -82,6 +82,36 @@ fn objects_in_cpp_free_themselves() {
     }
 }
 
+#[test]
+fn the_example_in_go_prints_the_rules_of_its_headers() {
+    let version = Command::new("go").args(["env", "GOVERSION"]).output();
+    let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let minor = version.ok().and_then(|version| {
+        let minor = version
+            .strip_prefix("go1.")?
+            .split('.')
+            .next()?
+            .trim()
+            .parse()
+            .ok();
+        minor.filter(|&minor: &u32| minor >= 21)
+    });
+    if minor.is_none() {
+        eprintln!("SKIPPED: the example in Go: Go 1.21 or later is not installed");
+        return;
+    }
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/go");
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("go-example");
+    run(Command::new("go")
+        .args(["build", "-o"])
+        .arg(&program)
+        .arg(".")
+        .current_dir(example)
+        .env("CGO_LDFLAGS", format!("-L{}", library_folder().display())));
+    let output = Command::new(program).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "[0 1]\n");
+}
+
 /// True if the C compiler can link with the sanitizers.
 fn sanitizers_work() -> bool {
     let probe = Path::new(env!("CARGO_TARGET_TMPDIR"))

@@ -1,0 +1,3 @@
+module classyard-example
+
+go 1.21
