@@ -2,12 +2,12 @@
 
 use super::position::Positions;
 use super::show;
-use super::tree::{Expression, ExpressionKind, Ruleset};
+use super::tree::{Expression, ExpressionKind, Ruleset, Table};
 use crate::builder::Builder;
 
 /// Records the networks.
 pub(super) fn note(ruleset: &Ruleset<'_>, positions: &Positions<'_>, builder: &mut Builder<'_>) {
-    for (name, set) in ruleset.tables.iter().flat_map(|table| table.named_sets()) {
+    for (name, set) in ruleset.tables.iter().flat_map(Table::named_sets) {
         for element in &set.elements {
             if has_network(&element.key) {
                 let (line, _, column) = positions.of(element.key.text);
