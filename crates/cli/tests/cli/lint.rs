@@ -471,3 +471,21 @@ fn members_of_groups_are_allowed_like_rules() {
         .exits(0)
         .prints("1 allowed by the configuration");
 }
+
+/// An entry that permits a port permits later fragments too, by a second rule.
+#[test]
+fn statements_of_several_rules_are_mergeable() {
+    let folder = Folder::new();
+    let cisco = folder.file(
+        "ios.cfg",
+        "ip access-list extended EDGE\n permit tcp any any eq 80\n deny udp any any\n \
+         permit tcp any any eq 81\n permit tcp any any eq 83\n",
+    );
+    run(&format!("lint {cisco} --select mergeable"))
+        .exits(1)
+        .prints(
+            "ios.cfg:4:2: mergeable: can be one rule with line 2 (permit tcp any any eq 80), with \
+             dport=80-81\n",
+        )
+        .prints("1 mergeable");
+}
