@@ -239,6 +239,29 @@ fn is_one_match(a: &BTreeSet<u128>, b: &BTreeSet<u128>, field: &Field) -> bool {
     }
 }
 
+/// The field that two mergeable statements differ in, and the values of the merged rules. The
+/// rules are in file order.
+fn merge_statements(
+    case: &Case,
+    better: &[RuleRef<'_>],
+    worse: &[RuleRef<'_>],
+) -> Option<(FieldId, BTreeSet<u128>)> {
+    let mut merged = None;
+    for (better, worse) in better.iter().zip(worse) {
+        if !better.winner().beats(worse.winner()) {
+            return None;
+        }
+        if better.action() == worse.action() && better.fields() == worse.fields() {
+            continue;
+        }
+        let merge = merge(case, better, worse)?;
+        if merged.get_or_insert_with(|| merge.clone()) != &merge {
+            return None;
+        }
+    }
+    merged.filter(|_| better.len() == worse.len())
+}
+
 /// The field that two mergeable rules differ in, and the values of the merged rule.
 fn merge(
     case: &Case,
@@ -246,14 +269,7 @@ fn merge(
     worse: &RuleRef<'_>,
 ) -> Option<(FieldId, BTreeSet<u128>)> {
     let schema = case.rules().schema();
-    let count = |rule: &RuleRef<'_>| {
-        let number = case.number(rule.id());
-        case.numbers
-            .iter()
-            .filter(|&&other| other == number)
-            .count()
-    };
-    if better.action() != worse.action() || count(better) > 1 || count(worse) > 1 {
+    if better.action() != worse.action() {
         return None;
     }
     let mut differing = schema.field_ids().filter(|&id| {
@@ -297,32 +313,91 @@ fn policy_of_similar_rules(dice: &mut dyn Dice) -> Policy {
     policy
 }
 
+/// Returns a random policy with statements of two rules each: rules, and copies of them in which
+/// one field of one or both rules is different.
+fn policy_of_similar_statements(dice: &mut dyn Dice) -> Policy {
+    let schema = small_schema(dice);
+    let mut policy = Policy::single(&schema);
+    let part = policy.part_ids().next().unwrap();
+    let actions = ["permit", "deny"].map(|name| policy.declare_action(name));
+    for _ in 0..3 {
+        let action = actions[dice.below(2)];
+        let mut statement: Vec<Vec<FieldMatch>> = (0..2)
+            .map(|_| {
+                schema
+                    .fields()
+                    .iter()
+                    .map(|field| small_match(field, dice))
+                    .collect()
+            })
+            .collect();
+        for _ in 0..=dice.below(3) {
+            for matches in &statement {
+                let id = RuleId::from_index(policy.len());
+                let priority = Priority(u32::try_from(40 - policy.len()).unwrap());
+                policy
+                    .add(id, priority, action, &[(part, &matches[..])])
+                    .unwrap();
+            }
+            let field = dice.below(schema.fields().len());
+            let changed = small_match(&schema.fields()[field], dice);
+            for matches in &mut statement[dice.below(2)..] {
+                matches[field] = changed;
+            }
+        }
+    }
+    policy
+}
+
 #[test]
 fn mergeable_rules_are_those_of_every_pair() {
     let mut dice = SeededDice::new(33);
-    let mut count = 0;
+    let (mut count, mut several) = (0, 0);
     for round in 0..1500 {
-        let policy = policy_of_similar_rules(&mut dice);
-        let case = Case::random(policy, round % 4 > 0, &mut dice);
+        let policy = match round % 2 {
+            0 => policy_of_similar_rules(&mut dice),
+            _ => policy_of_similar_statements(&mut dice),
+        };
+        let case = match round % 2 {
+            0 => Case::random(policy, round % 4 > 0, &mut dice),
+            _ => {
+                let numbers = (0..u32::try_from(policy.len()).unwrap()).map(|rule| rule / 2);
+                let numbers = numbers.collect();
+                Case::new(policy, numbers)
+            }
+        };
         let mut findings: BTreeMap<RuleId, &Finding> = BTreeMap::new();
         for finding in case.lint.findings() {
             if let Finding::Mergeable { rule, .. } = finding {
                 assert!(findings.insert(*rule, finding).is_none());
             }
         }
-        for worse in case.rules().iter() {
-            let better = case
-                .rules()
-                .iter()
-                .filter(|rule| rule.winner().beats(worse.winner()));
-            let merges = better.filter_map(|better| Some((better, merge(&case, &better, &worse)?)));
-            // The nearest rule.
+        let numbers: BTreeSet<u32> = case.numbers.iter().copied().collect();
+        let rules_of = |number: u32| {
+            let rules = case.rules().iter();
+            let mut rules: Vec<_> = rules
+                .filter(|rule| case.number(rule.id()) == number)
+                .collect();
+            rules.sort_by_key(|rule| case.policy.position(rule.id()));
+            rules
+        };
+        for &number in &numbers {
+            let worse = rules_of(number);
+            let others = numbers.iter().filter(|&&other| other != number);
+            let merges = others.filter_map(|&other| {
+                let better = rules_of(other);
+                let merge = merge_statements(&case, &better, &worse)?;
+                Some((better[0], merge))
+            });
+            // The nearest statement.
             let expected = merges.max_by_key(|(better, _)| better.winner().rank());
+            let worse = worse[0];
             let finding = findings.remove(&worse.id());
             let Some((better, (expected_field, expected_values))) = expected else {
                 assert!(finding.is_none(), "{:?} {finding:?}", case.policy);
                 continue;
             };
+            several += usize::from(rules_of(number).len() > 1);
             let Some(Finding::Mergeable {
                 other,
                 field,
@@ -339,6 +414,7 @@ fn mergeable_rules_are_those_of_every_pair() {
         }
     }
     assert!(count > 200, "{count}");
+    assert!(several > 20, "{several}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use classyard_text::{Fault, Problems};
 use classyard_workload::diagnostic::{ReadError, ReadOptions};
 
 use crate::config::{Conditions, Config, SourceRule};
+use crate::host_bits::{MemberWithHostBits, host_bits};
 use crate::packets::{Families, Field, PacketSet, Values, name_value};
 
 /// The maximum number of characters of a statement that is kept.
@@ -45,6 +46,7 @@ pub(crate) struct Builder<'a> {
     list_names: HashMap<u128, String>,
     problems: Problems,
     notes: Vec<String>,
+    members_with_host_bits: Vec<MemberWithHostBits>,
 }
 
 #[derive(Debug)]
@@ -73,6 +75,7 @@ impl<'a> Builder<'a> {
             list_names: HashMap::new(),
             problems: Problems::new(file),
             notes: Vec::new(),
+            members_with_host_bits: Vec::new(),
         }
     }
 
@@ -85,9 +88,7 @@ impl<'a> Builder<'a> {
         statement: &str,
         list: &str,
     ) -> SourceId {
-        let offset = (statement.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
-        let before = text.get(..offset).unwrap_or("");
-        self.source_at(line, before.chars().count() + 1, statement, list)
+        self.source_at(line, column_of(statement, text), statement, list)
     }
 
     /// Adds a statement at a line and column, both counted from 1.
@@ -98,11 +99,10 @@ impl<'a> Builder<'a> {
         statement: &str,
         list: &str,
     ) -> SourceId {
-        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         self.sources.push(SourceRule {
             line: number(line),
             column: number(column),
-            text: statement.trim().chars().take(TEXT_CHARACTERS).collect(),
+            text: shortened(statement),
             list: list.to_owned(),
             comment: None,
             hits: None,
@@ -111,6 +111,28 @@ impl<'a> Builder<'a> {
             conditions: Vec::new(),
         });
         SourceId(number(self.sources.len() - 1))
+    }
+
+    /// Adds a member of a named group of addresses if it has a network with bits outside of the
+    /// prefix. Line and column count from 1.
+    pub(crate) fn member_at(&mut self, (line, column): (usize, usize), member: &str, group: &str) {
+        let networks = host_bits(member);
+        if networks.is_empty() {
+            return;
+        }
+        self.members_with_host_bits.push(MemberWithHostBits {
+            line: number(line),
+            column: number(column),
+            text: shortened(member),
+            group: group.to_owned(),
+            networks,
+        });
+    }
+
+    /// Like [`member_at`](Self::member_at). `text` is the whole line, and `member` a slice of
+    /// it.
+    pub(crate) fn member(&mut self, line: usize, text: &str, member: &str, group: &str) {
+        self.member_at((line, column_of(member, text)), member, group);
     }
 
     /// Returns a statement, to add a comment or counters.
@@ -227,7 +249,12 @@ impl<'a> Builder<'a> {
     ///
     /// # Errors
     /// [`ReadError::Bad`] if there are problems and bad statements must not be skipped.
-    pub(crate) fn finish(self) -> Result<Config, ReadError> {
+    pub(crate) fn finish(mut self) -> Result<Config, ReadError> {
+        // Groups that share a member by inheritance have it at one place of the file.
+        let place = |member: &MemberWithHostBits| (member.line, member.column);
+        self.members_with_host_bits.sort_by_key(place);
+        self.members_with_host_bits
+            .dedup_by_key(|member| place(member));
         let mut policy = Policy::acl();
         let mut source_of_rule = Vec::with_capacity(self.rules);
         let mut used = HashSet::new();
@@ -265,6 +292,22 @@ impl<'a> Builder<'a> {
             skipped: loaded.skipped,
             notes: self.notes,
             lists: self.lists,
+            members_with_host_bits: self.members_with_host_bits,
         })
     }
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// Returns the text of a statement that is kept.
+fn shortened(statement: &str) -> String {
+    statement.trim().chars().take(TEXT_CHARACTERS).collect()
+}
+
+/// Returns the column, from 1, of a slice of a line.
+fn column_of(part: &str, line: &str) -> usize {
+    let offset = (part.as_ptr() as usize).wrapping_sub(line.as_ptr() as usize);
+    line.get(..offset).unwrap_or("").chars().count() + 1
 }

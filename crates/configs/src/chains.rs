@@ -1,7 +1,10 @@
 //! Chains of rules that jump to each other, as one list in which the first match decides.
 //!
 //! A jump is replaced by the rules of its target, for the packets that take the jump. A rule
-//! that returns removes its packets from the rest of its chain.
+//! that returns removes its packets from the rest of its chain. The packets that are left may
+//! need many boxes: after returns for prefixes of both addresses, each pair of other prefixes
+//! needs a box. Then the rules after the jump are added for the returning packets before the
+//! rest of the chain.
 
 use classyard_text::Fault;
 use classyard_workload::diagnostic::ReadError;
@@ -18,6 +21,14 @@ const MAX_VISITS: usize = 1 << 20;
 /// The maximum number of pairs of boxes that are compared, for each list. A large set of
 /// packets that reaches many large rules needs many.
 const MAX_PAIRS: usize = 1 << 26;
+
+/// The number of boxes of a chain's packets above which returning packets may be decided and not
+/// removed. A return for one address of IPv6 leaves 128 boxes. After a quarter of
+/// [`MAX_VISITS`], packets are decided only if they cannot be removed.
+const MAX_KEPT_BOXES: usize = 1 << 8;
+
+/// The maximum number of returns whose packets are examined inside each other.
+const MAX_RETURNS: usize = 32;
 
 /// What a rule of a chain does with its packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,53 +50,80 @@ pub(crate) enum Target {
 
 /// A rule of a chain.
 #[derive(Clone, Debug)]
-pub(crate) struct ChainRule {
+pub(crate) struct ChainRule<'t> {
     pub(crate) source: SourceId,
-    pub(crate) line: usize,
+    /// The number and the text of the line that problems are about.
+    pub(crate) line: (usize, &'t str),
+    /// The part of the line that problems point to.
+    pub(crate) part: &'t str,
     pub(crate) packets: PacketSet,
     pub(crate) target: Target,
 }
 
 /// A chain: a list of rules that other rules can jump to.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Chain {
+pub(crate) struct Chain<'t> {
     pub(crate) name: String,
-    pub(crate) rules: Vec<ChainRule>,
+    pub(crate) rules: Vec<ChainRule<'t>>,
 }
 
-/// Adds the rules of the chain `first`, and of the chains that it jumps to, for `packets`.
-/// Problems are recorded with the rule that jumps too deep or expands too much.
+/// The default action of a list, with the statement that states it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct End {
+    pub(crate) source: SourceId,
+    pub(crate) action: &'static str,
+}
+
+/// Adds the rules of the chain `first`, and of the chains that it jumps to, for `packets`, and
+/// the default action. Problems are recorded with the rule that jumps too deep or expands too
+/// much.
 pub(crate) fn add_chain(
     builder: &mut Builder<'_>,
-    chains: &[Chain],
-    first: usize,
-    packets: PacketSet,
+    chains: &[Chain<'_>],
+    (first, packets): (usize, PacketSet),
+    end: End,
 ) -> Result<(), ReadError> {
     let mut inliner = Inliner {
         builder,
         chains,
-        path: vec![first],
+        path: vec![Call {
+            chain: first,
+            next: 0,
+        }],
+        end,
         visits: 0,
         pairs: 0,
+        returns: 0,
     };
-    inliner.add(packets)
+    inliner.add(&packets)?;
+    inliner.builder.add(end.source, packets, end.action)
 }
 
-struct Inliner<'a, 'b> {
+/// A chain that is being added, and the next rule of it.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    chain: usize,
+    next: usize,
+}
+
+struct Inliner<'a, 'b, 't> {
     builder: &'a mut Builder<'b>,
-    chains: &'a [Chain],
+    chains: &'a [Chain<'t>],
     /// The chains that are being added, the innermost last.
-    path: Vec<usize>,
+    path: Vec<Call>,
+    end: End,
     visits: usize,
     pairs: usize,
+    /// The returns whose packets are being examined, inside each other.
+    returns: usize,
 }
 
-impl Inliner<'_, '_> {
-    /// Adds the rules of the innermost chain for some packets.
-    fn add(&mut self, mut packets: PacketSet) -> Result<(), ReadError> {
+impl<'t> Inliner<'_, '_, 't> {
+    /// Adds the unread rules of the innermost chain for some packets.
+    fn add(&mut self, entering: &PacketSet) -> Result<(), ReadError> {
+        let mut packets = entering.clone();
         let chains = self.chains;
-        let chain = &chains[*self.path.last().expect("a chain")];
-        for rule in &chain.rules {
+        while let Some(rule) = self.next_rule(chains) {
             self.visits += 1;
             if self.visits > MAX_VISITS {
                 self.problem(
@@ -106,7 +144,7 @@ impl Inliner<'_, '_> {
                 self.problem(rule, found);
                 return Ok(());
             }
-            match self.add_rule(rule, &mut packets)? {
+            match self.add_rule(rule, entering, &mut packets)? {
                 Ok(()) => {}
                 Err(TooManyBoxes) => self.problem(rule, TooManyBoxes.to_string()),
             }
@@ -117,9 +155,18 @@ impl Inliner<'_, '_> {
         Ok(())
     }
 
+    /// Takes the next rule of the innermost chain.
+    fn next_rule<'c>(&mut self, chains: &'c [Chain<'t>]) -> Option<&'c ChainRule<'t>> {
+        let call = self.path.last_mut().expect("a chain");
+        let rule = chains[call.chain].rules.get(call.next)?;
+        call.next += 1;
+        Some(rule)
+    }
+
     fn add_rule(
         &mut self,
-        rule: &ChainRule,
+        rule: &ChainRule<'t>,
+        entering: &PacketSet,
         packets: &mut PacketSet,
     ) -> Result<Result<(), TooManyBoxes>, ReadError> {
         let selected = match packets.intersect(&rule.packets) {
@@ -131,16 +178,24 @@ impl Inliner<'_, '_> {
         }
         match &rule.target {
             Target::Verdict(action) => self.builder.add(rule.source, selected, action)?,
-            Target::Jump(chain) => self.enter(rule, *chain, selected)?,
+            Target::Jump(chain) => self.enter(rule, *chain, &selected)?,
             Target::Goto(chain) => {
-                self.enter(rule, *chain, selected)?;
-                return Ok(leave(packets, &rule.packets));
+                // The packets do not come back to this chain.
+                let call = *self.path.last().expect("a chain");
+                self.path.last_mut().expect("a chain").next = usize::MAX;
+                self.enter(rule, *chain, &selected)?;
+                *self.path.last_mut().expect("a chain") = call;
+                let kept = packets.subtract(&rule.packets);
+                return self.leave(packets, kept, (entering, rule));
             }
-            Target::Return => return Ok(leave(packets, &rule.packets)),
-            Target::Leave { others } => match packets.intersect(others) {
-                Ok(kept) => *packets = kept,
-                Err(error) => return Ok(Err(error)),
-            },
+            Target::Return => {
+                let kept = packets.subtract(&rule.packets);
+                return self.leave(packets, kept, (entering, rule));
+            }
+            Target::Leave { others } => {
+                let kept = packets.intersect(others);
+                return self.leave(packets, kept, (entering, rule));
+            }
             Target::Continue => {}
         }
         Ok(Ok(()))
@@ -148,12 +203,12 @@ impl Inliner<'_, '_> {
 
     fn enter(
         &mut self,
-        rule: &ChainRule,
+        rule: &ChainRule<'t>,
         chain: usize,
-        packets: PacketSet,
+        packets: &PacketSet,
     ) -> Result<(), ReadError> {
         let name = &self.chains[chain].name;
-        if self.path.contains(&chain) {
+        if self.path.iter().any(|call| call.chain == chain) {
             self.problem(rule, format!("a loop of jumps through the chain `{name}`"));
             return Ok(());
         }
@@ -164,21 +219,70 @@ impl Inliner<'_, '_> {
             );
             return Ok(());
         }
-        self.path.push(chain);
+        self.path.push(Call { chain, next: 0 });
         self.add(packets)?;
         self.path.pop();
         Ok(())
     }
 
-    fn problem(&mut self, rule: &ChainRule, found: String) {
-        let text = self.builder.source_mut(rule.source).text.clone();
-        let fault = Fault::new(&text, found, "fewer or simpler rules");
-        self.builder.problem(fault, rule.line, &text);
+    /// Removes the packets that return by a rule from the packets of the innermost chain. `kept`
+    /// are the others. If these need too many boxes, the returning packets are decided instead:
+    /// all packets of the rule that entered the chain. Some of them may have left the chain
+    /// before; the same rules follow for them.
+    fn leave(
+        &mut self,
+        packets: &mut PacketSet,
+        kept: Result<PacketSet, TooManyBoxes>,
+        (entering, rule): (&PacketSet, &ChainRule<'t>),
+    ) -> Result<Result<(), TooManyBoxes>, ReadError> {
+        let returning = entering.intersect(&rule.packets);
+        match (kept, returning) {
+            (Ok(kept), Ok(returning)) if !self.is_decided_better(&kept, &returning) => {
+                *packets = kept;
+            }
+            (Ok(kept), Err(TooManyBoxes)) => *packets = kept,
+            (Err(error), _) if self.returns == MAX_RETURNS => return Ok(Err(error)),
+            (_, Ok(returning)) => self.finish(returning)?,
+            (Err(error), Err(_)) => return Ok(Err(error)),
+        }
+        Ok(Ok(()))
     }
-}
 
-/// Removes the packets of a rule from the packets of a chain.
-fn leave(packets: &mut PacketSet, of_rule: &PacketSet) -> Result<(), TooManyBoxes> {
-    *packets = packets.subtract(of_rule)?;
-    Ok(())
+    /// True if fewer boxes are added by a decision about the returning packets than by the rest
+    /// of the chain for the packets that are kept. Jumps are not followed for that, and returns
+    /// inside of each other could add too many rules.
+    fn is_decided_better(&self, kept: &PacketSet, returning: &PacketSet) -> bool {
+        let unread = |call: &Call| {
+            let rules = self.chains[call.chain].rules.len();
+            rules.saturating_sub(call.next)
+        };
+        let (innermost, callers) = self.path.split_last().expect("a chain");
+        let after_return = 1 + callers.iter().map(unread).sum::<usize>();
+        let (kept, returning) = (kept.boxes().len(), returning.boxes().len());
+        kept > MAX_KEPT_BOXES
+            && self.returns == 0
+            && self.visits < MAX_VISITS / 4
+            && kept.saturating_mul(unread(innermost)) > returning.saturating_mul(after_return)
+    }
+
+    /// Adds all rules that examine packets after they return from the innermost chain, and the
+    /// default action. So no rule that is added later decides these packets.
+    fn finish(&mut self, packets: PacketSet) -> Result<(), ReadError> {
+        let path = self.path.clone();
+        self.returns += 1;
+        self.path.pop();
+        while !self.path.is_empty() {
+            self.add(&packets)?;
+            self.path.pop();
+        }
+        self.returns -= 1;
+        self.path = path;
+        self.builder.add(self.end.source, packets, self.end.action)
+    }
+
+    fn problem(&mut self, rule: &ChainRule<'t>, found: String) {
+        let (number, line) = rule.line;
+        let fault = Fault::new(rule.part, found, "fewer or simpler rules");
+        self.builder.problem(fault, number, line);
+    }
 }

@@ -4,6 +4,7 @@ use classyard::{FieldMatch, Policy};
 use classyard_text::Problems;
 
 use crate::copied::copied;
+use crate::host_bits::MemberWithHostBits;
 use crate::packets::{Field, Values, name_value};
 
 /// A statement of a configuration that selects packets and decides them.
@@ -50,6 +51,10 @@ pub struct Config {
     /// The lists of rules, in the order of the file. Headers say by the field `list` which of
     /// them examines the packet.
     pub lists: Vec<String>,
+    /// The members of named groups of addresses whose networks have bits outside of their
+    /// prefix, in the order of the file. Cisco's groups and objects, sets of iptables and
+    /// nftables, and prefix lists and address books of Junos are searched.
+    pub members_with_host_bits: Vec<MemberWithHostBits>,
 }
 
 impl Config {

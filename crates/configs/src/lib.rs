@@ -33,6 +33,7 @@ mod copied;
 mod document;
 mod export;
 mod format;
+mod host_bits;
 mod iptables;
 mod junos;
 mod kubernetes;
@@ -50,6 +51,7 @@ pub use comparable::{as_acl, for_any_list, with_impossible_headers_denied};
 pub use config::{Conditions, Config, SourceRule};
 pub use export::{Refusal, WriteError, WriteOptions, Written, as_five_tuples, write};
 pub use format::{ConfigFormat, read, unsupported_format};
+pub use host_bits::{HostBits, MemberWithHostBits, host_bits};
 
 #[doc = include_str!("../README.md")]
 #[cfg(doctest)]

@@ -6,10 +6,14 @@
 //! differ in one bit. The merged rule takes the place of the better rule. So no rule of
 //! another action between both may match headers of the worse rule.
 //!
+//! Two statements can be one statement if the rules of the worse one can be merged with the
+//! rules of the better one, first with first and so on, all in one field with one merged match.
+//! Rules that are equal need no merge: the worse one decides no header.
+//!
 //! For each field, rules are grouped by their action and all other fields. In a group, the
 //! values that a rule lacks to a larger match are looked up.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
 
 use classyard::policy::PartId;
@@ -24,18 +28,22 @@ use crate::cover::Steps;
 use crate::part::AnalysedPart;
 
 /// The rules that can be merged.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Mergeable {
     pub(super) findings: Vec<Finding>,
-    /// Worse rules for which the limit of steps was reached.
+    /// The first rules of statements for which the limit of steps was reached.
     pub(super) unknown: Vec<RuleId>,
 }
 
-/// A field, and the match of a merged rule.
+/// A part and a field of it, and the match of a merged rule.
 type Merge = (PartId, FieldId, FieldMatch);
 
-/// Returns a finding for each rule that can be merged with a better rule. Statements of
-/// several rules are left out.
+/// The maximum number of rules of a statement that is compared with others.
+const MAX_STATEMENT_RULES: usize = 64;
+
+/// Returns a finding for each statement that can be merged with a better one: each of its rules
+/// with the rule of the better statement in the same position, in the same field, or the two
+/// rules are equal. Statements of more than [`MAX_STATEMENT_RULES`] rules are left out.
 pub(super) fn find(
     policy: &Policy,
     parts: &[AnalysedPart<'_>],
@@ -43,73 +51,116 @@ pub(super) fn find(
     limit: &mut Limit,
     progress: &mut dyn Progress,
 ) -> Result<Mergeable, BuildError> {
-    let single = statements.iter().filter(|rules| rules.len() == 1);
-    let single: Vec<RuleId> = single.map(|rules| rules[0]).collect();
-    let mut is_single = vec![false; policy.len()];
-    for &rule in &single {
-        is_single[policy.position(rule).expect("a rule")] = true;
-    }
+    let numbers = statements.by_position(policy);
+    let number = |rule: RuleId| numbers[policy.position(rule).expect("a rule")];
+    let rules_of = |number: u32| statements.rules_of(number as usize);
+    let mut unknown = BTreeSet::new();
     // By the worse and the better rule: a merge in each part that has both.
-    let mut merges: BTreeMap<(RuleId, RuleId), Vec<Merge>> = BTreeMap::new();
-    let mut result = Mergeable::default();
+    let mut merges: Merges = BTreeMap::new();
     for (part_id, part) in policy.part_ids().zip(parts) {
-        let has = |place: u32| {
-            let position = policy.position(part.rule(place).id());
-            is_single[position.expect("a rule")]
-        };
+        let number_at = |place: u32| number(part.rule(place).id());
+        let has = |place: u32| rules_of(number_at(place)).len() <= MAX_STATEMENT_RULES;
         let fields: Vec<FieldId> = part.list(0).schema().field_ids().collect();
         for (done, &field) in fields.iter().enumerate() {
             let stage = "searching for mergeable rules";
             classyard::progress::report(progress, stage, done, fields.len())?;
             let search = MergeSearch::new(part, field);
-            search.find(
-                has,
-                limit,
-                &mut result.unknown,
-                |[better, worse], merged| {
-                    let pair = [worse, better].map(|place| part.rule(place).id());
-                    let merge = (part_id, field, merged);
-                    merges.entry(pair.into()).or_default().push(merge);
-                },
-            );
+            let mut undecided = Vec::new();
+            search.find(has, limit, &mut undecided, |[better, worse], merged| {
+                if number_at(better) == number_at(worse) {
+                    return;
+                }
+                let pair = [worse, better].map(|place| part.rule(place).id());
+                let merge = (part_id, field, merged);
+                merges.entry(pair.into()).or_default().push(merge);
+            });
+            unknown.extend(undecided.into_iter().map(number));
         }
     }
-    result.findings = findings(policy, &single, &merges);
-    Ok(result)
-}
-
-/// Returns the findings about pairs of rules that can be merged in each of their parts.
-fn findings(
-    policy: &Policy,
-    single: &[RuleId],
-    merges: &BTreeMap<(RuleId, RuleId), Vec<Merge>>,
-) -> Vec<Finding> {
-    let parts_of = |rule: RuleId| policy.rule(rule).map(|(part, _)| part);
-    let rank = |rule: RuleId| {
-        let rule = policy.rule(rule).next().expect("a rule");
-        rule.1.winner().rank()
-    };
-    let findings = single.iter().filter_map(|&rule| {
-        let pairs = merges.range((rule, RuleId::from_index(0))..=(rule, RuleId::MAX));
-        let whole = pairs.filter(|((_, other), merges)| {
-            let parts = merges.iter().map(|&(part, ..)| part);
-            let field = merges[0].1;
-            parts.clone().eq(parts_of(rule))
-                && parts.eq(parts_of(*other))
-                && merges.iter().all(|merge| merge.1 == field)
+    let pairs = StatementPairs { policy, merges };
+    let findings = statements.iter().filter_map(|rules| {
+        let others: BTreeSet<u32> = pairs.better_rules(rules).map(number).collect();
+        let merged = others.into_iter().filter_map(|other| {
+            let other = rules_of(other);
+            Some((other[0], pairs.merge(rules, other)?))
         });
-        // The worst of the better rules is the nearest one.
-        let ((_, other), merges) = whole.max_by_key(|((_, other), _)| rank(*other))?;
-        let &(part, field, merged) = merges.first()?;
+        // The worst of the better statements is the nearest one.
+        let (other, (part, field, merged)) = merged.max_by_key(|(other, _)| pairs.rank(*other))?;
         Some(Finding::Mergeable {
-            rule,
-            other: *other,
+            rule: rules[0],
+            other,
             part,
             field,
             merged,
         })
     });
-    findings.collect()
+    Ok(Mergeable {
+        findings: findings.collect(),
+        unknown: unknown.into_iter().map(|one| rules_of(one)[0]).collect(),
+    })
+}
+
+/// By the worse and the better rule: a merge in each part that has both.
+type Merges = BTreeMap<(RuleId, RuleId), Vec<Merge>>;
+
+/// Pairs of statements whose rules can be merged.
+struct StatementPairs<'a> {
+    policy: &'a Policy,
+    merges: Merges,
+}
+
+impl StatementPairs<'_> {
+    /// Returns the better rules that rules can be merged with.
+    fn better_rules(&self, rules: &[RuleId]) -> impl Iterator<Item = RuleId> {
+        let first = RuleId::from_index(0);
+        let pairs = rules
+            .iter()
+            .flat_map(move |&rule| self.merges.range((rule, first)..=(rule, RuleId::MAX)));
+        pairs.map(|((_, other), _)| *other)
+    }
+
+    /// Returns the merge of two statements, the worse first, if they can be one.
+    fn merge(&self, worse: &[RuleId], better: &[RuleId]) -> Option<Merge> {
+        if worse.len() != better.len() {
+            return None;
+        }
+        let mut merge: Option<Merge> = None;
+        for (&worse, &better) in worse.iter().zip(better) {
+            if self.are_equal(worse, better) {
+                continue;
+            }
+            let merges = self.merges.get(&(worse, better))?;
+            let found = *merges.first()?;
+            let parts = merges.iter().map(|&(part, ..)| part);
+            let is_whole = parts.clone().eq(self.parts_of(worse))
+                && parts.eq(self.parts_of(better))
+                && merges.iter().all(|merge| merge.1 == found.1);
+            if !is_whole || merge.is_some_and(|merge| merge != found) {
+                return None;
+            }
+            merge = Some(found);
+        }
+        merge
+    }
+
+    /// True if a rule has the action and the matches of a better rule, so that it decides no
+    /// header.
+    fn are_equal(&self, worse: RuleId, better: RuleId) -> bool {
+        let forms = |rule| {
+            let forms = self.policy.rule(rule);
+            forms.map(|(part, rule)| (part, rule.action(), rule.fields()))
+        };
+        self.rank(better) < self.rank(worse) && forms(worse).eq(forms(better))
+    }
+
+    fn parts_of(&self, rule: RuleId) -> impl Iterator<Item = PartId> {
+        self.policy.rule(rule).map(|(part, _)| part)
+    }
+
+    fn rank(&self, rule: RuleId) -> impl Ord + use<> {
+        let rule = self.policy.rule(rule).next().expect("a rule");
+        rule.1.winner().rank()
+    }
 }
 
 /// Searches for rules of a part that differ in one field.

@@ -399,3 +399,93 @@ fn networks_with_host_bits_are_found() {
         .exits(1)
         .prints("192.0.2.7 0.0.0.255 means 192.0.2.0/24");
 }
+
+/// A member of a group is found once, however many rules use the group.
+#[test]
+fn members_of_groups_with_host_bits_are_found() {
+    let folder = Folder::new();
+    let cisco = folder.file(
+        "ios.cfg",
+        "object-group network WEB\n 10.0.0.0 255.0.0.0\n 192.0.2.7 255.255.255.0\n\
+         ip access-list extended EDGE\n permit tcp any object-group WEB eq 80\n \
+         permit tcp any object-group WEB eq 443\n permit ip 10.1.0.1 0.0.0.255 any\n",
+    );
+    run(&format!("lint {cisco}")).exits(0);
+    let select = format!("lint {cisco} --select host-bits");
+    run(&select)
+        .exits(1)
+        .prints(
+            "ios.cfg:3:2: host bits: 192.0.2.7 255.255.255.0 means 192.0.2.0/24 in `WEB`\n    \
+             192.0.2.7 255.255.255.0\n",
+        )
+        .prints("ios.cfg:7:2: host bits: 10.1.0.1 0.0.0.255 means 10.1.0.0/24\n")
+        .prints("2 host bits");
+    let report = run(&format!("{select} --format json")).exits(1).json();
+    let findings = report["files"][0]["findings"].as_array().unwrap().clone();
+    assert_eq!(findings.len(), 2);
+    let member = &findings[0]["member"];
+    assert_eq!((&member["line"], &member["column"]), (&3.into(), &2.into()));
+    assert_eq!(member["group"], "WEB");
+    assert_eq!(member["text"], "192.0.2.7 255.255.255.0");
+    assert_eq!(findings[0]["rule"], serde_json::Value::Null);
+    assert_eq!(findings[1]["rule"]["line"], 7);
+    let rows = run(&format!("{select} --format csv")).exits(1).csv();
+    assert_eq!(rows[1][1..4], ["3", "", "host-bits"]);
+    let log = run(&format!("{select} --format sarif")).exits(1).json();
+    let location = &log["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+    assert_eq!(location["region"]["startLine"], 3);
+    run(&format!("{select} --format junit"))
+        .exits(1)
+        .prints("name=\"line 3: host-bits\"");
+    let page = folder.path("page.html");
+    run(&format!("{select} --html {page} -q")).exits(1);
+    let page = std::fs::read_to_string(&page).unwrap();
+    assert!(
+        page.contains("<code>192.0.2.7 255.255.255.0</code>"),
+        "{page}"
+    );
+}
+
+#[test]
+fn members_of_groups_are_allowed_like_rules() {
+    let folder = Folder::new();
+    let by_comment = folder.file(
+        "ios.cfg",
+        "object-group network WEB\n ! classyard: allow host-bits\n 192.0.2.7 255.255.255.0\n\
+         ip access-list extended EDGE\n permit tcp any object-group WEB eq 80\n",
+    );
+    run(&format!("lint {by_comment} --select host-bits"))
+        .exits(0)
+        .prints("1 allowed by comments");
+    let by_config = folder.file(
+        "ios2.cfg",
+        "object-group network WEB\n 192.0.2.7 255.255.255.0\n\
+         ip access-list extended EDGE\n permit tcp any object-group WEB eq 80\n",
+    );
+    let config = folder.file(
+        "classyard.toml",
+        "[lint]\nselect = [\"host-bits\"]\n[[lint.allow]]\nrule = \"192.0.2.7 255.255.255.0\"\n\
+         kind = \"host-bits\"\nwhy = \"known\"\n",
+    );
+    run(&format!("lint {by_config} --config {config}"))
+        .exits(0)
+        .prints("1 allowed by the configuration");
+}
+
+/// An entry that permits a port permits later fragments too, by a second rule.
+#[test]
+fn statements_of_several_rules_are_mergeable() {
+    let folder = Folder::new();
+    let cisco = folder.file(
+        "ios.cfg",
+        "ip access-list extended EDGE\n permit tcp any any eq 80\n deny udp any any\n \
+         permit tcp any any eq 81\n permit tcp any any eq 83\n",
+    );
+    run(&format!("lint {cisco} --select mergeable"))
+        .exits(1)
+        .prints(
+            "ios.cfg:4:2: mergeable: can be one rule with line 2 (permit tcp any any eq 80), with \
+             dport=80-81\n",
+        )
+        .prints("1 mergeable");
+}

@@ -11,6 +11,7 @@ use super::address::{self, Addresses, Condition, Mask};
 use super::service::{self, IcmpMessage, Ports, Service};
 use super::words::{Statement, Words};
 use super::{MAX_REMOVALS, names};
+use crate::builder::Builder;
 use crate::packets::{Families, Values};
 
 /// The maximum number of groups inside each other.
@@ -42,6 +43,13 @@ enum Part<'t> {
     Nested(&'t str),
 }
 
+/// A member of a group.
+#[derive(Debug)]
+struct Member<'t> {
+    statement: Statement<'t>,
+    parts: Vec<Part<'t>>,
+}
+
 /// A group or an object.
 #[derive(Debug)]
 pub(super) struct Group<'t> {
@@ -50,7 +58,7 @@ pub(super) struct Group<'t> {
     is_object: bool,
     /// The protocols whose names of ports the group uses. Empty for any protocol.
     protocols: Vec<u8>,
-    members: Vec<(&'t str, Vec<Part<'t>>)>,
+    members: Vec<Member<'t>>,
     /// The line of the first member with a fault.
     fault_line: Option<usize>,
 }
@@ -147,7 +155,7 @@ impl<'t> Groups<'t> {
                     group.members.clear();
                 }
                 if !parts.is_empty() {
-                    group.members.push((statement.text, parts));
+                    group.members.push(Member { statement, parts });
                 }
                 Ok(())
             }
@@ -172,7 +180,7 @@ impl<'t> Groups<'t> {
         }
         let members = &mut self.groups[id.0].members;
         let count = members.len();
-        members.retain(|(member, _)| *member != text);
+        members.retain(|member| member.statement.text != text);
         match members.len() < count {
             true => Ok(()),
             false => Err(Fault::new(
@@ -350,6 +358,22 @@ impl<'t> Groups<'t> {
         Ok(messages)
     }
 
+    /// Records the networks of members with bits outside of their prefix. Hosts have no
+    /// prefix, and neither have ranges.
+    pub(super) fn note_host_bits(&self, builder: &mut Builder<'_>) {
+        for (&(class, name), &index) in &self.index {
+            if class != GroupClass::Network {
+                continue;
+            }
+            for Member { statement, .. } in &self.groups[index].members {
+                let mut words = statement.text.split_ascii_whitespace();
+                if words.all(|word| word != "range") {
+                    builder.member(statement.number, statement.line, statement.text, name);
+                }
+            }
+        }
+    }
+
     fn collect(
         &self,
         class: GroupClass,
@@ -389,7 +413,7 @@ impl<'t> Groups<'t> {
             ));
         }
         path.push(index);
-        for part in group.members.iter().flat_map(|(_, parts)| parts) {
+        for part in group.members.iter().flat_map(|member| &member.parts) {
             self.visits.set(self.visits.get() + 1);
             if self.visits.get() > MAX_VISITS {
                 return Err(GroupError::new(

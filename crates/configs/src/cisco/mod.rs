@@ -115,6 +115,7 @@ pub(crate) fn read(
         reader.add_list(list)?;
     }
     reader.finish();
+    document.groups.note_host_bits(builder);
     document.bindings.note(&lists, dialect, builder);
     if document.mac_lists > 0 {
         let lists = counted_verb(document.mac_lists, "access list", "is", "are");

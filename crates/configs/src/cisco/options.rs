@@ -232,3 +232,26 @@ fn flag_values(word: &str) -> (u128, u128) {
         false => (mask, mask),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A list of ports ends at the first option.
+    #[test]
+    fn no_option_is_the_name_of_a_port() {
+        let lists: [&[&str]; 4] = [&CONDITIONS_WITH_VALUE, &CONDITIONS, &IGNORED, &UNSUPPORTED];
+        let others = [
+            "established",
+            "fragments",
+            "counter",
+            "nve",
+            "match-any",
+            "match-all",
+        ];
+        for word in lists.concat().iter().chain(&others) {
+            assert_eq!(names::port(word, &[]), None, "{word}");
+            assert!(!names::AMBIGUOUS_PORTS.contains(word), "{word}");
+        }
+    }
+}

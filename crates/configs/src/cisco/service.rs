@@ -56,7 +56,7 @@ const OPERATORS: [&str; 5] = ["eq", "neq", "lt", "gt", "range"];
 const EXPECTED_PORT: &str = "a port: 0 to 65535 or a name of the protocol";
 
 /// Returns the ports after an operator, if the next word is an operator. Names of ports
-/// must belong to a given protocol.
+/// must belong to a given protocol. On routers, several ports may follow `eq` and `neq`.
 pub(super) fn read_ports<'t>(
     words: &mut Words<'t>,
     protocols: &[u8],
@@ -82,9 +82,10 @@ pub(super) fn read_ports<'t>(
                 ));
             }
         };
-    } else if dialect == Dialect::Ios && matches!(operator, "eq" | "neq") {
-        while let Some(port) = words.peek().and_then(|word| names::port(word, protocols)) {
+    } else if dialect != Dialect::Asa && matches!(operator, "eq" | "neq") {
+        while let Some(word) = words.peek().filter(|word| is_port_word(word)) {
             words.take();
+            let port = parse_port(word, protocols)?;
             ports.push((port, port));
         }
     }
@@ -112,6 +113,14 @@ pub(super) fn read_ports<'t>(
             "an operator that selects a port",
         )),
     }
+}
+
+/// True if a word continues a list of ports: a number or the name of a port of any
+/// protocol. No word that may follow a list is one.
+fn is_port_word(word: &str) -> bool {
+    names::is_number(word)
+        || names::AMBIGUOUS_PORTS.contains(&word)
+        || names::port(word, &[]).is_some()
 }
 
 fn parse_port<'t>(word: &'t str, protocols: &[u8]) -> Result<u16, Fault<'t>> {

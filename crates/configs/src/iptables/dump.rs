@@ -105,7 +105,7 @@ impl<'t> Scanner<'t> {
             return self.start_table(name, line);
         }
         if !self.is_in_table {
-            return self.outside_of_tables(statement, line);
+            return self.outside_of_tables(statement, line, builder);
         }
         let table = self.dump.tables.last_mut().expect("a table");
         let command = without_counters(statement).split_ascii_whitespace().next();
@@ -190,13 +190,21 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    fn outside_of_tables(&mut self, statement: &'t str, line: Line<'t>) -> Result<(), Fault<'t>> {
+    fn outside_of_tables(
+        &mut self,
+        statement: &'t str,
+        line: Line<'t>,
+        builder: &mut Builder<'_>,
+    ) -> Result<(), Fault<'t>> {
         let command = statement
             .split_ascii_whitespace()
             .next()
             .unwrap_or_default();
         if IPSET_COMMANDS.contains(&command) {
-            return self.dump.sets.read_line(line.text);
+            if let Some((element, set)) = self.dump.sets.read_line(line.text)? {
+                builder.member(line.number, line.text, element, set);
+            }
+            return Ok(());
         }
         Err(Fault::new(
             statement,

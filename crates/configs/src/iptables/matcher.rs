@@ -95,21 +95,22 @@ impl<'t> Matcher<'_, '_, 't> {
         Ok(())
     }
 
-    /// Returns the packets that the rule selects, and the other packets if they are needed.
+    /// Returns the packets that the rule selects, and the other packets if they are needed and
+    /// not too many boxes.
     pub(super) fn product(&mut self) -> Result<(PacketSet, Option<PacketSet>), Fault<'t>> {
         // Small factors come first, as each of the others' terms has the factors before it.
         let mut factors = std::mem::take(&mut self.factors);
         factors.sort_by_key(|factor| factor.packets.boxes().len());
         let mut packets = PacketSet::of_families(self.family);
-        let mut others = PacketSet::none();
+        let mut others = self.needs_others.then(PacketSet::none);
         for factor in &factors {
-            if let Some(of_factor) = &factor.others {
-                let term = self.limited(packets.intersect(of_factor))?;
-                others = self.limited(others.union(term))?;
+            if let (Some(terms), Some(of_factor)) = (others.take(), &factor.others) {
+                let term = packets.intersect(of_factor);
+                others = term.and_then(|term| terms.union(term)).ok();
             }
             packets = self.limited(packets.intersect(&factor.packets))?;
         }
-        Ok((packets, self.needs_others.then_some(others)))
+        Ok((packets, others))
     }
 
     /// Returns the packets for which a condition holds that no field can express.

@@ -32,7 +32,8 @@ pub(super) enum RuleTarget<'t> {
 #[derive(Clone, Debug)]
 pub(super) struct Rule<'t> {
     pub(super) packets: PacketSet,
-    /// If the target is `Return` or `Goto`, the packets that the rule does not select.
+    /// If the target is `Return` or `Goto`, the packets that the rule does not select. `None`
+    /// if they are too many boxes.
     pub(super) others: Option<PacketSet>,
     pub(super) target: RuleTarget<'t>,
     pub(super) comment: Option<String>,

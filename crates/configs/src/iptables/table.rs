@@ -12,7 +12,7 @@ use super::notes::shown;
 use super::rule::{Rule, RuleReader, RuleTarget};
 use super::words;
 use crate::builder::{Builder, DENY, PERMIT, SourceId};
-use crate::chains::{Chain, ChainRule, Target, add_chain};
+use crate::chains::{Chain, ChainRule, End, Target, add_chain};
 use crate::packets::PacketSet;
 
 /// The maximum number of boxes of the rules of all tables.
@@ -32,7 +32,7 @@ pub(super) struct TableReader<'a, 'b, 't> {
     context: &'a mut Context<'t>,
     table: &'a Table<'t>,
     numbers: HashMap<&'t str, usize>,
-    chains: Vec<Chain>,
+    chains: Vec<Chain<'t>>,
     policies: Vec<Option<ChainPolicy<'t>>>,
 }
 
@@ -176,13 +176,13 @@ impl<'t> TableReader<'_, '_, 't> {
             .source_mut(source)
             .comment
             .clone_from(&rule.comment);
-        self.push_rule(number, line, source, rule)
+        self.push_rule((number, name), line, source, rule)
     }
 
-    /// Adds a rule to its chain.
+    /// Adds a rule to its chain, with a number and a name.
     fn push_rule(
         &mut self,
-        number: usize,
+        (number, name): (usize, &'t str),
         line: Line<'t>,
         source: SourceId,
         rule: Rule<'t>,
@@ -193,6 +193,10 @@ impl<'t> TableReader<'_, '_, 't> {
             (Some(policy), _) => Target::Verdict(policy.action.to_owned()),
             (None, Some(others)) => Target::Leave { others },
             (None, None) => Target::Return,
+        };
+        let part = match rule.target {
+            RuleTarget::Jump(chain) | RuleTarget::Goto(chain) => chain,
+            _ => name,
         };
         let targets = match rule.target {
             RuleTarget::Verdict(action) => vec![Target::Verdict(action)],
@@ -208,7 +212,8 @@ impl<'t> TableReader<'_, '_, 't> {
             };
             self.chains[number].rules.push(ChainRule {
                 source,
-                line: line.number,
+                line: (line.number, line.text),
+                part,
                 packets: rule.packets.clone(),
                 target,
             });
@@ -295,14 +300,15 @@ impl<'t> TableReader<'_, '_, 't> {
                     continue;
                 }
             };
-            add_chain(self.builder, &self.chains, number, packets.clone())?;
             let statement = line.text.trim_ascii();
             let source = self
                 .builder
                 .source(line.number, line.text, statement, &list);
             let statement = self.builder.source_mut(source);
             (statement.hits, statement.is_default) = (policy.hits, true);
-            self.builder.add(source, packets, policy.action)?;
+            let action = policy.action;
+            let end = End { source, action };
+            add_chain(self.builder, &self.chains, (number, packets), end)?;
         }
         Ok(())
     }

@@ -36,6 +36,7 @@ mod conditions;
 mod filter;
 mod flags;
 mod groups;
+mod host_bits;
 mod names;
 mod parse;
 mod policy;
@@ -106,6 +107,7 @@ pub(crate) fn read(text: &str, builder: &mut Builder<'_>) -> Result<(), ReadErro
     report_other_systems(&mut reader);
     filter::read(&mut reader)?;
     policy::read(&mut reader)?;
+    host_bits::note(&mut reader);
     let inactive = tree.count_inactive();
     if inactive > 0 {
         let verb = counted_verb(inactive, "inactive statement", "was", "were");

@@ -23,6 +23,7 @@
 //! A field implies its protocol: `tcp dport` matches TCP only, and no later fragments.
 
 mod build;
+mod host_bits;
 mod json;
 mod packets;
 mod position;
@@ -66,7 +67,9 @@ pub(crate) fn read(file: &str, builder: &mut Builder<'_>) -> Result<(), ReadErro
                 .to_owned(),
         );
     }
-    packets::add_ruleset(&mut ruleset, &positions, is_json, builder)
+    packets::add_ruleset(&mut ruleset, &positions, is_json, builder)?;
+    host_bits::note(&ruleset, &positions, builder);
+    Ok(())
 }
 
 /// Returns a text without a byte order mark.

@@ -142,6 +142,12 @@ impl<'t> Table<'t> {
         self.set_indices.get(name).map(|&index| &self.sets[index])
     }
 
+    /// Returns the sets and maps with their names, in any order.
+    pub(super) fn named_sets(&self) -> impl Iterator<Item = (&str, &NamedSet<'t>)> {
+        let names = self.set_indices.iter();
+        names.map(|(name, &index)| (&name[..], &self.sets[index]))
+    }
+
     /// Returns the set or map with this name; adds it if it does not exist.
     pub(super) fn set(&mut self, name: &str) -> &mut NamedSet<'t> {
         let sets = &mut self.sets;

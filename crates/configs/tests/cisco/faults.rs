@@ -56,6 +56,22 @@ const IOS_ROWS: &[Row] = &[
         "the unknown port `syslog`",
     ),
     (
+        "permit tcp any any eq 80 syslog",
+        26,
+        "the unknown port `syslog`",
+    ),
+    (
+        "permit tcp any any neq www sqlnet",
+        28,
+        "the port name `sqlnet`",
+    ),
+    (
+        "permit tcp any any eq 80 htps",
+        26,
+        "the unknown word `htps`",
+    ),
+    ("permit tcp any any range 1 2 3", 30, "the unknown word `3`"),
+    (
         "permit tcp any any range 9 8",
         26,
         "a range whose first port is above",
@@ -152,9 +168,9 @@ const NXOS_ROWS: &[Row] = &[
         "the option `tcp-flags-mask`",
     ),
     (
-        "10 permit tcp any any eq 80 81",
+        "10 permit tcp any any eq 80 65536",
         29,
-        "the unknown word `81`",
+        "the unknown port `65536`",
     ),
     (
         "10 permit ip addrgroup G any",
@@ -226,6 +242,11 @@ const ASA_ROWS: &[Row] = &[
         "extended permit ip any any4 extra",
         29,
         "the unknown word `extra`",
+    ),
+    (
+        "extended permit tcp any any eq 80 443",
+        35,
+        "the unknown word `443`",
     ),
     (
         "extended permit tcp any any eq kerberos",

@@ -9,5 +9,6 @@ mod limits;
 mod model;
 mod mutation;
 mod nxos;
+mod port_lists;
 mod support;
 mod xr;

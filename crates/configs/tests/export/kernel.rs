@@ -14,7 +14,7 @@ use crate::support::{Random, actions, config};
 
 /// Runs a shell command in a network namespace of its own. `None` if that is not possible
 /// here, for example because a program is missing.
-fn in_namespace(programs: &[&str], command: &str, input: &str) -> Option<String> {
+pub(crate) fn in_namespace(programs: &[&str], command: &str, input: &str) -> Option<String> {
     let can_run = |program: &&str| {
         let command = Command::new("unshare")
             .args(["-n", program, "--version"])

@@ -2,6 +2,7 @@
 
 mod cisco;
 mod kernel;
+mod kernel_sets;
 mod random;
 #[path = "../common/random_numbers.rs"]
 mod random_numbers;

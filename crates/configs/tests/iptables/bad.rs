@@ -209,7 +209,7 @@ const RULES: &[(&str, &str)] = &[
     ),
     (
         "-A INPUT -j A\n-A A -j B\n-A B -j A",
-        "8:1: a loop of jumps through the chain `A`",
+        "8:9: a loop of jumps through the chain `A`",
     ),
     (
         "-A INPUT -s 10.0.0.1 -j DROP\n-A INPUT -s ::1",

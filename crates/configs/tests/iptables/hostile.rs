@@ -43,27 +43,39 @@ fn chains_that_double_are_stopped() {
     let text = chains(30, |chain| {
         format!("-A C{chain} -j C{0}\n-A C{chain} -j C{0}\n", chain + 1)
     });
-    assert!(error(&text).contains("more than 1048576 rules after all jumps"));
+    // It points to the chain of a jump.
+    let error = error(&text);
+    assert!(error.contains("more than 1048576 rules after all jumps"));
+    assert!(error.contains(":11: more than 1048576"), "{error}");
 }
 
 #[test]
 fn deep_jumps_are_stopped() {
     let deep = |count| chains(count, |chain| format!("-A C{chain} -j C{}\n", chain + 1));
-    assert!(error(&deep(100)).contains("more than 32 jumps inside each other"));
+    // Line 135 is `-A C30 -j C31`.
+    assert!(error(&deep(100)).contains("fw:135:11: more than 32 jumps inside each other"));
     firewall(&deep(30));
     let gotos = chains(5, |chain| format!("-A C{chain} -g C{}\n", (chain + 1) % 3));
     assert!(error(&gotos).contains("a loop of jumps through the chain `C0`"));
 }
 
 #[test]
-fn returns_that_split_packets_are_stopped() {
+fn returns_of_chains_that_many_rules_jump_to_are_stopped() {
     let mut rules = String::new();
     for index in 0..100 {
         writeln!(rules, "-A C0 -s 10.{index}.0.1 -j RETURN").unwrap();
         writeln!(rules, "-A C0 -d 10.{index}.0.1 -j RETURN").unwrap();
     }
-    let text = chains(1, |_| format!("{rules}-A C0 -j ACCEPT\n"));
-    assert!(error(&text).contains("the rule expands to more than 65536 matches"));
+    let once = chains(1, |_| format!("{rules}-A C0 -j ACCEPT\n"));
+    let good = firewall(&once);
+    assert_eq!(good.action("src=10.7.0.1 dst=11.0.0.1 list=INPUT"), "deny");
+    assert_eq!(good.action("src=11.0.0.1 dst=10.7.0.1 list=INPUT"), "deny");
+    assert_eq!(
+        good.action("src=11.0.0.1 dst=10.7.0.2 list=INPUT"),
+        "permit"
+    );
+    let often = once.replace("-A INPUT -j C0\n", &"-A INPUT -p tcp -j C0\n".repeat(40));
+    assert!(error(&often).contains("more than"), "{}", error(&often));
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod random;
 #[path = "../common/random_numbers.rs"]
 mod random_numbers;
 mod realistic;
+mod returns;
 mod sets;
 mod support;
 mod targets;

@@ -15,6 +15,11 @@ const FILES: u64 = 400;
 /// The maximum number of random files that need too many matches.
 const MAX_LARGE_FILES: usize = 40;
 
+/// The number of files whose chains have many returns, and the maximum number of them that
+/// need too many matches.
+const RETURNING_FILES: u64 = 100;
+const MAX_LARGE_RETURNING_FILES: usize = 20;
+
 /// The maximum number of matches of a file.
 const MAX_RULES: usize = 1 << 15;
 
@@ -53,6 +58,8 @@ pub(crate) struct Generator {
     line: u32,
     pub(crate) rules: Ruleset,
     limits: usize,
+    /// True if most rules of user chains return, and some go to other chains.
+    is_returning: bool,
 }
 
 impl Generator {
@@ -66,6 +73,15 @@ impl Generator {
             line: 1,
             rules: Ruleset::default(),
             limits: 0,
+            is_returning: false,
+        }
+    }
+
+    /// Returns a generator whose chains have many returns.
+    fn of_returns(seed: u64) -> Generator {
+        Generator {
+            is_returning: true,
+            ..Generator::new(seed)
         }
     }
 
@@ -409,7 +425,11 @@ impl Generator {
     /// Writes a target.
     fn action(&mut self, chain: usize, chains: usize, text: &mut String) -> Action {
         let target = chain + 1 + self.random.below(chains);
-        match self.random.below(9) {
+        let choice = match self.is_returning && chain > 0 && !self.random.once_in(4) {
+            true => 3,
+            false => self.random.below(9),
+        };
+        match choice {
             0 | 1 if target < chains => {
                 write!(text, " -j {}", chain_name(target)).unwrap();
                 Action::Jump(target)
@@ -455,12 +475,15 @@ impl Generator {
         let (policy, action) = self.random.pick(&[("ACCEPT", "permit"), ("DROP", "deny")]);
         self.rules.policy = action;
         self.write(&format!(":FORWARD {policy} [0:0]"));
-        let chains = 1 + self.random.below(5);
+        let (chains, rules) = match self.is_returning {
+            true => (2 + self.random.below(3), 60),
+            false => (1 + self.random.below(5), self.random.below(25)),
+        };
         self.rules.chains = vec![Vec::new(); chains];
         for chain in 1..chains {
             self.write(&format!(":{} - [0:0]", chain_name(chain)));
         }
-        for _ in 0..self.random.below(25) {
+        for _ in 0..rules {
             let chain = self.random.below(chains);
             self.rule(chain, chains);
         }
@@ -547,10 +570,25 @@ pub(crate) fn header(packet: &Packet, is_ipv6: bool, condition_bits: u128) -> (P
 
 #[test]
 fn random_files_decide_as_the_interpreter_does() {
+    let (lines, large_files) = compare((0..FILES).map(Generator::new));
+    assert!(lines > 1000, "{lines}");
+    assert!(large_files <= MAX_LARGE_FILES, "{large_files}");
+}
+
+/// Chains with many returns on different fields, which leave packets that need many boxes.
+#[test]
+fn files_with_many_returns_decide_as_the_interpreter_does() {
+    let (lines, large_files) = compare((0..RETURNING_FILES).map(Generator::of_returns));
+    assert!(lines > 300, "{lines}");
+    assert!(large_files <= MAX_LARGE_RETURNING_FILES, "{large_files}");
+}
+
+/// Compares the decisions about random packets with the interpreter's. Returns the number of
+/// statements that decide a packet, and the number of files that need too many matches.
+fn compare(generators: impl Iterator<Item = Generator>) -> (usize, usize) {
     let mut deciding_lines = HashSet::new();
     let mut large_files = 0;
-    for seed in 0..FILES {
-        let mut generator = Generator::new(seed);
+    for (seed, mut generator) in generators.enumerate() {
         let text = generator.file();
         let options = ReadOptions::DEFAULT.with_limit(MAX_RULES);
         let firewall = match try_read(&text, &options) {
@@ -583,8 +621,7 @@ fn random_files_decide_as_the_interpreter_does() {
             deciding_lines.insert((seed, source.line));
         }
     }
-    assert!(deciding_lines.len() > 1000, "{}", deciding_lines.len());
-    assert!(large_files <= MAX_LARGE_FILES, "{large_files}");
+    (deciding_lines.len(), large_files)
 }
 
 #[test]

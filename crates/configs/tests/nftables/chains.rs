@@ -236,3 +236,110 @@ fn the_order_of_rules_counts() {
     let line = |port| firewall.line(&format!("src=1.1.1.1 proto=tcp dport={port} list=input"));
     assert_eq!([line(1), line(2), line(3)], [FIRST_LINE, FIRST_LINE + 1, 5]);
 }
+
+/// Problems with jumps point to the jump, in its line.
+#[test]
+fn problems_with_jumps_have_positions() {
+    let text = "\
+table ip t {
+    chain a {
+        ip saddr 10.0.0.1 jump b
+    }
+    chain b { tcp dport 1 drop; udp dport 2 goto a; }
+    chain input {
+        type filter hook input priority 0;
+        jump a
+    }
+}
+";
+    let message = problems(text);
+    assert!(
+        message.contains("fw:5:45: a loop of jumps through the chain `a`"),
+        "{message}"
+    );
+    let mut deep = "table ip t {\n".to_owned();
+    for level in 0..40 {
+        deep += &format!("chain c{} {{\n counter jump c{level}\n}}\n", level + 1);
+    }
+    deep += "chain c0 { accept; }\nchain input {\n type filter hook input priority 0;\n jump c40\n}\n}\n";
+    let message = problems(&deep);
+    // The chain c10 is the 32nd in the path.
+    assert!(
+        message.contains("fw:30:10: more than 32 jumps inside each other"),
+        "{message}"
+    );
+}
+
+/// Returns that [`combination`] knows.
+const RETURNS: [&str; 10] = [
+    "ip saddr 10.1.0.0/16",
+    "ip daddr 192.168.7.0/24",
+    "iifname \"tun0\"",
+    "oifname \"wg0\"",
+    "udp sport 53",
+    "tcp dport 22",
+    "ct state invalid",
+    "meta l4proto esp",
+    "ip6 saddr 2001:db8::/32",
+    "ip6 daddr fe80::/10",
+];
+
+/// The number of combinations of values of packets.
+const COMBINATIONS: usize = 4 * 4 * 2 * 2 * 3 * 3 * 3 * 2;
+
+/// Returns the header of a combination of values, true if a rule of [`RETURNS`] matches it, and
+/// true if it is TCP to port 80. `None` if its addresses are of two families.
+fn combination(mut number: usize) -> Option<(String, bool, bool)> {
+    let mut choose = |count: usize| {
+        let chosen = number % count;
+        number /= count;
+        chosen
+    };
+    let (src, dst, input, output) = (choose(4), choose(4), choose(2), choose(2));
+    let (sport, dport) = ([53, 54, 55][choose(3)], [22, 80, 81][choose(3)]);
+    let (protocol, state) = (["tcp", "udp", "esp"][choose(3)], choose(2));
+    let returns = src % 2 == 0
+        || dst % 2 == 0
+        || input == 0
+        || output == 0
+        || protocol == "udp" && sport == 53
+        || protocol == "tcp" && dport == 22
+        || state == 0
+        || protocol == "esp";
+    let header = format!(
+        "list=input src={} dst={} in={} out={} sport={sport} dport={dport} proto={protocol} \
+         state={}",
+        ["10.1.2.3", "10.2.0.1", "2001:db8::1", "2001::1"][src],
+        ["192.168.7.9", "192.168.8.9", "fe80::1", "::1"][dst],
+        ["tun0", "lan0"][input],
+        ["wg0", "lan1"][output],
+        ["invalid", "new"][state]
+    );
+    let is_of_one_family = (src < 2) == (dst < 2);
+    is_of_one_family.then_some((header, returns, protocol == "tcp" && dport == 80))
+}
+
+/// The packets that stay in the chain would need a box for each combination.
+#[test]
+fn returns_on_many_fields_are_few_rules() {
+    let rules = RETURNS.map(|matches| format!("{matches} return\n"));
+    let text = format!(
+        "table inet t {{\nchain c {{\n{}drop\n}}\nchain input {{\n\
+         type filter hook input priority 0; policy accept;\njump c\ntcp dport 80 reject\n}}\n}}\n",
+        rules.concat()
+    );
+    let firewall = firewall(&text);
+    let rule_count = firewall.config.policy.len();
+    assert!(rule_count < 3000, "{rule_count} rules");
+    let mut counts = [0; 3];
+    for (header, returns, is_web) in (0..COMBINATIONS).filter_map(combination) {
+        let (action, index) = match (returns, is_web) {
+            (false, _) => ("deny", 0),
+            (true, true) => ("reject", 1),
+            (true, false) => ("permit", 2),
+        };
+        counts[index] += 1;
+        assert_eq!(firewall.action(&header), action, "{header}");
+    }
+    assert!(counts.iter().all(|count| *count > 5), "{counts:?}");
+}

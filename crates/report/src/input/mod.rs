@@ -21,7 +21,6 @@ pub mod files;
 pub mod frames;
 pub mod header_text;
 pub mod headers;
-pub mod host_bits;
 pub mod left_out;
 pub mod limits;
 pub mod load;

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use classyard::{FieldMatch, Policy};
 use classyard_configs::{
-    Conditions, Config, ConfigFormat, InputFormat, SourceRule, WriteOptions, as_acl, for_any_list,
+    Conditions, Config, ConfigFormat, HostBits, InputFormat, MemberWithHostBits, SourceRule,
+    WriteOptions, as_acl, for_any_list, host_bits,
 };
 use classyard_workload::diagnostic::{Loaded, ReadError, ReadOptions};
 use classyard_workload::formats::{
     self, RuleFormat, SchemaChoice, read_policy_with, read_schema_file,
 };
 
-use super::host_bits::{HostBits, host_bits};
 use super::limits::ByteLimit;
 use super::{count, read_text, source_name};
 use crate::embedded;
@@ -129,6 +129,8 @@ pub struct LoadedRules {
     allowances: BTreeMap<u32, Vec<String>>,
     /// The lines with networks that have bits outside of their prefix.
     host_bits: BTreeMap<u32, Vec<HostBits>>,
+    /// Members of groups with such networks.
+    members_with_host_bits: Vec<MemberWithHostBits>,
 }
 
 /// The start of comments that allow findings about the rule on the line or the next line.
@@ -224,16 +226,20 @@ impl LoadedRules {
         &self.host_bits
     }
 
+    /// Returns the members of named groups of addresses with such networks, in file order. Only
+    /// configurations of firewalls have groups.
+    pub fn members_with_host_bits(&self) -> &[MemberWithHostBits] {
+        &self.members_with_host_bits
+    }
+
     /// Returns the lines with a comment that allows findings, and the names in it.
     pub fn allowances(&self) -> &BTreeMap<u32, Vec<String>> {
         &self.allowances
     }
 
-    /// Returns the line of the comment that allows findings of a kind about the rule at a
-    /// position in file order: the line of the rule, or the line before it if that has no
-    /// rule.
-    pub fn allowance(&self, position: usize, kind: &str) -> Option<u32> {
-        let line = self.line(position)?;
+    /// Returns the line of the comment that allows findings of a kind about a line: the line
+    /// itself, or the line before it if that has no rule.
+    pub fn allowance(&self, line: u32, kind: &str) -> Option<u32> {
         let allows = |line: &u32| {
             let names = self.allowances.get(line);
             names.is_some_and(|names| names.iter().any(|name| name == kind))
@@ -451,6 +457,7 @@ impl RulesArgs {
             lists: config.lists,
             allowances: BTreeMap::new(),
             host_bits: BTreeMap::new(),
+            members_with_host_bits: config.members_with_host_bits,
         })
     }
 }
@@ -605,6 +612,7 @@ fn finish(
         lists: Vec::new(),
         allowances: BTreeMap::new(),
         host_bits: BTreeMap::new(),
+        members_with_host_bits: Vec::new(),
     }
 }
 

@@ -61,7 +61,11 @@ pub(super) fn find(
     };
     let mut found_rows = rows(rules, &of_winner.findings, &SHOWN_KINDS);
     found_rows.extend(rows(rules, &of_others.findings, &[Kind::DEAD]));
-    found_rows.retain(|row| rules.allowance(row.rule.rule, row.finding.name()).is_none());
+    found_rows.retain(|row| {
+        let line = row.about.line();
+        let allowance = line.and_then(|line| rules.allowance(line, row.finding.name()));
+        allowance.is_none()
+    });
     let undecided = [&of_winner.unknown, &of_others.unknown, unexamined].concat();
     Ok(Findings {
         found: found_rows,

@@ -382,7 +382,8 @@ impl ExplainReport {
         }
         heading(out, "Findings of lint about these rules")?;
         for row in found.iter().take(MATCHES_SHOWN) {
-            let (rule, label) = (named_short(slice::from_ref(&row.rule)), row.finding.label);
+            let rule = named_short(row.about.rule().map_or(&[], slice::from_ref));
+            let label = row.finding.label;
             writeln!(
                 out,
                 "  {rule} is {}: {}",

@@ -6,9 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use classyard_report::output::file::is_dash;
-use classyard_report::rule_view::RuleView;
 
-use crate::commands::named_rules::described;
+use super::finding::About;
 
 /// The reason why a finding is not listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,13 +65,13 @@ impl Allowance {
         }
     }
 
-    fn allows(&self, rule: &RuleView, kind: &str) -> bool {
+    fn allows(&self, about: &About, kind: &str) -> bool {
         self.kinds.iter().any(|allowed| allowed == kind)
-            && self.line.is_none_or(|line| rule.line == Some(line))
+            && self.line.is_none_or(|line| about.line() == Some(line))
             && self
                 .rule
                 .as_ref()
-                .is_none_or(|text| is_same_text(text, &described(rule)))
+                .is_none_or(|text| is_same_text(text, &about.described()))
     }
 
     /// True if the entry applied to a file, but allowed no finding.
@@ -102,13 +101,13 @@ impl<'a> FileAllowances<'a> {
         FileAllowances(about)
     }
 
-    /// Returns the first entry that allows a kind of finding about a rule. All entries that do
-    /// are counted as used.
-    pub(super) fn find(&self, rule: &RuleView, kind: &str) -> Option<AllowedBy> {
+    /// Returns the first entry that allows a kind of finding about a part of the file. All
+    /// entries that do are counted as used.
+    pub(super) fn find(&self, about: &About, kind: &str) -> Option<AllowedBy> {
         let allowing = self
             .0
             .iter()
-            .filter(|allowance| allowance.allows(rule, kind));
+            .filter(|allowance| allowance.allows(about, kind));
         let allowing: Vec<&&Allowance> = allowing.collect();
         for allowance in &allowing {
             let findings = &allowance.use_count.findings;

@@ -3,10 +3,9 @@
 use std::io::{self, Write};
 
 use classyard_report::output::json;
-use classyard_report::rule_view::RuleView;
 use serde_json::{Value, json};
 
-use super::finding::Kind;
+use super::finding::{About, Kind};
 use super::report::{FileReport, LintReport};
 
 /// The level of findings and of undecided rules in SARIF.
@@ -42,12 +41,13 @@ pub(super) fn write_sarif(report: &LintReport, out: &mut dyn Write) -> io::Resul
 /// Returns the results of SARIF for a file.
 fn results(file: &FileReport) -> Vec<Value> {
     let findings = file.findings.iter().map(|row| {
-        let related = row.by.iter().map(|rule| location(&file.file, rule));
+        let related = row.by.iter();
+        let related = related.map(|rule| location(&file.file, rule.line, rule.column));
         json!({
             "ruleId": row.finding.name(),
             "level": FINDING_LEVEL,
             "message": {"text": row.sentence()},
-            "locations": [location(&file.file, &row.rule)],
+            "locations": [location(&file.file, row.about.line(), row.about.column())],
             "relatedLocations": related.collect::<Vec<_>>(),
         })
     });
@@ -56,17 +56,17 @@ fn results(file: &FileReport) -> Vec<Value> {
             "ruleId": UNDECIDED_RULE_ID,
             "level": FINDING_LEVEL,
             "message": {"text": UNDECIDED_SENTENCE},
-            "locations": [location(&file.file, rule)],
+            "locations": [location(&file.file, rule.line, rule.column)],
         })
     });
     findings.chain(undecided).collect()
 }
 
-/// Returns the location of a rule in SARIF.
-fn location(file: &str, rule: &RuleView) -> Value {
+/// Returns a location in SARIF.
+fn location(file: &str, line: Option<u32>, column: Option<u32>) -> Value {
     json!({"physicalLocation": {
         "artifactLocation": {"uri": file},
-        "region": {"startLine": rule.line.unwrap_or(1), "startColumn": rule.column.unwrap_or(1)},
+        "region": {"startLine": line.unwrap_or(1), "startColumn": column.unwrap_or(1)},
     }})
 }
 
@@ -90,10 +90,11 @@ pub(super) fn write_junit(report: &LintReport, out: &mut dyn Write) -> io::Resul
             )?;
         }
         for row in &file.findings {
-            write_failure(out, &name, row.finding.name(), &row.rule, row.sentence())?;
+            write_failure(out, &name, row.finding.name(), &row.about, row.sentence())?;
         }
         for rule in &file.undecided {
-            write_failure(out, &name, UNDECIDED_RULE_ID, rule, UNDECIDED_SENTENCE)?;
+            let about = About::Rule(rule.clone());
+            write_failure(out, &name, UNDECIDED_RULE_ID, &about, UNDECIDED_SENTENCE)?;
         }
         writeln!(out, "  </testsuite>")?;
     }
@@ -104,20 +105,20 @@ fn write_failure(
     out: &mut dyn Write,
     file: &str,
     kind: &str,
-    rule: &RuleView,
+    about: &About,
     sentence: &str,
 ) -> io::Result<()> {
-    let line = rule.line.unwrap_or(rule.id);
+    let id = about.rule().map_or(0, |rule| rule.id);
+    let line = about.line().unwrap_or(id);
     writeln!(
         out,
         "    <testcase classname=\"{file}\" name=\"line {line}: {kind}\">"
     )?;
-    let described = rule.statement.as_deref().unwrap_or(&rule.matches);
     writeln!(
         out,
         "      <failure type=\"{kind}\" message=\"{}\">{}</failure>",
         escaped(sentence),
-        escaped(described)
+        escaped(about.described_match())
     )?;
     writeln!(out, "    </testcase>")
 }

@@ -9,6 +9,7 @@ use classyard_report::rule_view::RuleView;
 use serde::{Serialize, Serializer};
 
 use crate::commands::classify::RuleHits;
+use crate::commands::named_rules::{described, place};
 use crate::commands::statements::{is_reported, views};
 
 /// A kind of finding. `kinds/` has a file for each.
@@ -92,18 +93,80 @@ impl<'a> Subject<'a> {
     /// Returns a row about a rule. `by` has the rules that the finding names.
     pub(super) fn row(&self, finding: Kind, rule: RuleId, by: &[RuleId]) -> FindingRow {
         FindingRow {
-            finding,
-            rule: RuleView::of(self.rules, rule).expect("a rule of the policy"),
             by: views(self.rules, by),
-            sentence: String::new(),
-            dead_rules: Vec::new(),
-            all_needed: None,
-            same_action: None,
-            removable: None,
-            more: None,
-            header: BTreeMap::new(),
-            merged: None,
-            similar: None,
+            ..FindingRow::new(
+                finding,
+                About::Rule(RuleView::of(self.rules, rule).expect("a rule of the policy")),
+            )
+        }
+    }
+}
+
+/// The part of a file that a finding is about.
+#[derive(Clone, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(in crate::commands) enum About {
+    Rule(RuleView),
+    Member(MemberView),
+}
+
+/// A member of a named group of addresses.
+#[derive(Clone, Serialize)]
+pub(in crate::commands) struct MemberView {
+    pub(super) line: u32,
+    pub(super) column: u32,
+    /// The name of the group.
+    pub(super) group: String,
+    /// The member as the file has it.
+    pub(super) text: String,
+}
+
+impl About {
+    /// Returns the line, from 1, if the file has lines.
+    pub(in crate::commands) fn line(&self) -> Option<u32> {
+        match self {
+            About::Rule(rule) => rule.line,
+            About::Member(member) => Some(member.line),
+        }
+    }
+
+    /// Returns the column, from 1, of a part of a configuration.
+    pub(super) fn column(&self) -> Option<u32> {
+        match self {
+            About::Rule(rule) => rule.column,
+            About::Member(member) => Some(member.column),
+        }
+    }
+
+    /// Returns the rule, unless the finding is about a member of a group.
+    pub(in crate::commands) fn rule(&self) -> Option<&RuleView> {
+        match self {
+            About::Rule(rule) => Some(rule),
+            About::Member(_) => None,
+        }
+    }
+
+    /// Returns the file, line and column.
+    pub(super) fn place(&self, file: &str) -> String {
+        match self {
+            About::Rule(rule) => place(file, rule),
+            About::Member(MemberView { line, column, .. }) => format!("{file}:{line}:{column}"),
+        }
+    }
+
+    /// Returns the text of the part, as `lint` quotes it.
+    pub(super) fn described(&self) -> String {
+        match self {
+            About::Rule(rule) => described(rule),
+            About::Member(member) => member.text.clone(),
+        }
+    }
+
+    /// Returns a rule's match, or the statement or the member of a configuration.
+    pub(super) fn described_match(&self) -> &str {
+        match self {
+            About::Rule(rule) => rule.statement.as_deref().unwrap_or(&rule.matches),
+            About::Member(member) => &member.text,
         }
     }
 }
@@ -112,7 +175,8 @@ impl<'a> Subject<'a> {
 #[derive(Clone, Serialize)]
 pub(in crate::commands) struct FindingRow {
     pub(in crate::commands) finding: Kind,
-    pub(in crate::commands) rule: RuleView,
+    #[serde(flatten)]
+    pub(in crate::commands) about: About,
     /// The dead part of a partly dead statement: its rules.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) dead_rules: Vec<RuleView>,
@@ -146,6 +210,24 @@ pub(in crate::commands) struct FindingRow {
 }
 
 impl FindingRow {
+    /// Returns a row without details.
+    pub(super) fn new(finding: Kind, about: About) -> FindingRow {
+        FindingRow {
+            finding,
+            about,
+            by: Vec::new(),
+            sentence: String::new(),
+            dead_rules: Vec::new(),
+            all_needed: None,
+            same_action: None,
+            removable: None,
+            more: None,
+            header: BTreeMap::new(),
+            merged: None,
+            similar: None,
+        }
+    }
+
     /// Returns the row with a sentence.
     pub(super) fn saying(self, sentence: String) -> FindingRow {
         FindingRow { sentence, ..self }

@@ -320,9 +320,9 @@ fn lint_file(
     drop(progress);
     let is_selected = |kind| searched.contains(&kind);
     let allowances = FileAllowances::new(&run.allow, file.map(PathBuf::as_path));
-    let report = FileReport::new(&rules, &lint, hits.as_ref(), is_selected, |rule, kind| {
-        let by_config = allowances.find(rule, kind);
-        let line = rules.allowance(rule.rule, kind);
+    let report = FileReport::new(&rules, &lint, hits.as_ref(), is_selected, |about, kind| {
+        let by_config = allowances.find(about, kind);
+        let line = about.line().and_then(|line| rules.allowance(line, kind));
         line.map(|line| AllowedBy::Comment { line }).or(by_config)
     });
     if let Some(page) = page {

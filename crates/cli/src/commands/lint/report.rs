@@ -12,7 +12,7 @@ use classyard_report::rule_view::RuleView;
 use serde::Serialize;
 
 use super::allowances::AllowedBy;
-use super::finding::{FindingRow, Kind, Subject};
+use super::finding::{About, FindingRow, Kind, Subject};
 use crate::commands::classify::RuleHits;
 use crate::commands::named_rules::{described, place};
 use crate::commands::rows::{MAX_ROWS, remark_more};
@@ -60,13 +60,14 @@ pub(super) struct AllowedRow {
 
 impl FileReport {
     /// Creates the report of a file. `hits` has the headers that rules decide. Findings of kinds that `is_selected` refuses are left out.
-    /// `allowed_by` returns the reason to allow a kind of finding about a rule, if there is one.
+    /// `allowed_by` returns the reason to allow a kind of finding about a part of the file, if there is
+    /// one.
     pub(super) fn new(
         rules: &LoadedRules,
         lint: &Lint,
         hits: Option<&RuleHits>,
         is_selected: impl Fn(Kind) -> bool,
-        allowed_by: impl Fn(&RuleView, &str) -> Option<AllowedBy>,
+        allowed_by: impl Fn(&About, &str) -> Option<AllowedBy>,
     ) -> FileReport {
         let row = |&id: &RuleId| RuleView::of(rules, id).expect("a rule of the policy");
         let subject = Subject::new(rules, lint.findings(), hits);
@@ -76,10 +77,13 @@ impl FileReport {
             .iter()
             .flat_map(|kind| (kind.find)(&subject))
             .collect();
-        findings.sort_by_key(|row| (row.rule.line, row.rule.column, row.rule.rule));
+        findings.sort_by_key(|row| {
+            let rule = row.about.rule().map(|rule| rule.rule);
+            (row.about.line(), row.about.column(), rule)
+        });
         let mut allowed_rows = Vec::new();
         let findings = findings.into_iter().filter_map(|row| {
-            match allowed_by(&row.rule, row.finding.name()) {
+            match allowed_by(&row.about, row.finding.name()) {
                 None => Some(row),
                 Some(by) => {
                     allowed_rows.push(AllowedRow { row, by });
@@ -123,11 +127,11 @@ impl FileReport {
             writeln!(
                 out,
                 "{}: {}: {}",
-                paint(BOLD, &place(&self.file, &row.rule)),
+                paint(BOLD, &row.about.place(&self.file)),
                 paint(style, row.finding.label),
                 row.sentence()
             )?;
-            writeln!(out, "    {}", described(&row.rule))?;
+            writeln!(out, "    {}", row.about.described())?;
         }
         remark_more(
             out,
@@ -190,11 +194,6 @@ impl FileReport {
     }
 }
 
-/// Returns a rule's match, or the statement of a configuration.
-fn described_match(rule: &RuleView) -> &str {
-    rule.statement.as_deref().unwrap_or(&rule.matches)
-}
-
 impl LintReport {
     /// True if nothing was found and every rule was decided.
     pub(super) fn is_clean(&self) -> bool {
@@ -214,18 +213,16 @@ impl Report for LintReport {
         for file in &self.files {
             for row in &file.findings {
                 let kind = row.finding.name();
-                let line = row
-                    .rule
-                    .line
-                    .map(|line| line.to_string())
-                    .unwrap_or_default();
+                let line = row.about.line();
+                let line = line.map(|line| line.to_string()).unwrap_or_default();
+                let id = row.about.rule().map(|rule| rule.id.to_string());
                 let by = join(row.by.iter().map(|rule| rule.id), " ");
                 out.row(&[
                     &file.file,
                     &line,
-                    &row.rule.id,
+                    &id.unwrap_or_default(),
                     &kind,
-                    &described_match(&row.rule),
+                    &row.about.described_match(),
                     &by,
                     &row.sentence(),
                 ])?;

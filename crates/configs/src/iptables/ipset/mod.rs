@@ -113,8 +113,12 @@ pub(super) struct Sets<'t> {
 }
 
 impl<'t> Sets<'t> {
-    /// Reads a line that starts with `create`, `add` or another command of ipset.
-    pub(super) fn read_line(&mut self, line: &'t str) -> Result<(), Fault<'t>> {
+    /// Reads a line that starts with `create`, `add` or another command of ipset. Returns the
+    /// element that it adds, with the name of the set.
+    pub(super) fn read_line(
+        &mut self,
+        line: &'t str,
+    ) -> Result<Option<(&'t str, &'t str)>, Fault<'t>> {
         let words = words::split(line)?;
         let mut words = words.iter();
         let command = words.next().ok_or_else(|| missing(line, "a command"))?;
@@ -123,11 +127,13 @@ impl<'t> Sets<'t> {
         match command.text {
             "create" => {
                 let kind = content.ok_or_else(|| missing(line, "a type such as hash:ip"))?;
-                self.create(line, name.slice(), kind, words)
+                self.create(line, name.slice(), kind, words)?;
+                Ok(None)
             }
             "add" => {
                 let element = content.ok_or_else(|| missing(line, "an element"))?;
-                self.add(line, name.slice(), element, words)
+                self.add(line, name.slice(), element, words)?;
+                Ok(Some((element.slice(), name.slice())))
             }
             _ => Err(Fault::unsupported(
                 command.text,

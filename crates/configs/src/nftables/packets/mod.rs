@@ -22,7 +22,7 @@ use super::tree::{
     unsupported,
 };
 use crate::builder::{Builder, DENY, PERMIT, SourceId};
-use crate::chains::{self, ChainRule, Target, add_chain};
+use crate::chains::{self, ChainRule, End, Target, add_chain};
 use crate::packets::{Families, Field, PacketSet, Values};
 
 /// The maximum number of boxes of all rules together, before jumps are followed.
@@ -227,7 +227,7 @@ impl<'t> Writer<'_, '_, 't> {
         &mut self,
         chain: &Chain<'t>,
         name: &str,
-        (chains, index): (&[chains::Chain], usize),
+        (chains, index): (&[chains::Chain<'t>], usize),
         packets: &PacketSet,
     ) -> Result<(), ReadError> {
         let list = self.builder.list(name).map(|list| list.intersect(packets));
@@ -244,7 +244,6 @@ impl<'t> Writer<'_, '_, 't> {
                 return Ok(());
             }
         };
-        add_chain(self.builder, chains, index, packets.clone())?;
         let policy = chain.base.as_ref().and_then(|base| base.policy);
         let (policy, text) = match policy {
             Some((policy, text)) => (policy, Some(text)),
@@ -258,7 +257,12 @@ impl<'t> Writer<'_, '_, 't> {
         let source = self.builder.source_at(line, column, word, name);
         let rule = self.builder.source_mut(source);
         (rule.is_implied, rule.is_default) = (text.is_none(), true);
-        self.builder.add(source, packets, action)
+        add_chain(
+            self.builder,
+            chains,
+            (index, packets),
+            End { source, action },
+        )
     }
 
     /// Adds a rule to the rules of its chain. The rule is read two times, so that a rule with
@@ -268,7 +272,7 @@ impl<'t> Writer<'_, '_, 't> {
         table: &Table<'t>,
         rule: &Rule<'t>,
         (packets, list): (&PacketSet, &str),
-        rules: &mut Vec<ChainRule>,
+        rules: &mut Vec<ChainRule<'t>>,
     ) -> Parsed<'t, ()> {
         self.check_elements(table, rule)?;
         let matcher = Matcher { table };
@@ -297,8 +301,35 @@ impl<'t> Writer<'_, '_, 't> {
         let statement = self.builder.source_mut(source);
         statement.comment.clone_from(&rule.comment);
         statement.hits = effect.hits;
-        push_rules(table, source, line, effect, rules);
+        self.push_rules(table, source, effect, rules);
         Ok(())
+    }
+
+    /// Adds the outcomes of a rule to the rules of its chain.
+    fn push_rules(
+        &self,
+        table: &Table<'t>,
+        source: SourceId,
+        effect: Effect<'t>,
+        rules: &mut Vec<ChainRule<'t>>,
+    ) {
+        let index = |name: &str| table.chain_index(name).expect("a chain that was checked");
+        for (packets, outcome, text) in effect.outcomes {
+            let target = match outcome {
+                Outcome::Decide(action) => Target::Verdict(action),
+                Outcome::Jump(name) => Target::Jump(index(&name)),
+                Outcome::Goto(name) => Target::Goto(index(&name)),
+                Outcome::Return => Target::Return,
+            };
+            let (number, line, _) = self.positions.of(text);
+            rules.push(ChainRule {
+                source,
+                line: (number, line),
+                part: text.lines().next().unwrap_or(text),
+                packets,
+                target,
+            });
+        }
     }
 
     /// Counts the elements of the named sets of a rule.
@@ -386,7 +417,7 @@ impl<'t> Writer<'_, '_, 't> {
     }
 
     /// Adds a note on the chains that no rule of a hook reaches.
-    fn note_unreached(&mut self, table: &Table<'t>, chains: &[chains::Chain]) {
+    fn note_unreached(&mut self, table: &Table<'t>, chains: &[chains::Chain<'t>]) {
         let mut reached: Vec<bool> = table
             .chains
             .iter()
@@ -422,31 +453,6 @@ impl<'t> Writer<'_, '_, 't> {
              rules were left out",
             quoted(&table.name)
         ));
-    }
-}
-
-/// Adds the outcomes of a rule to the rules of its chain.
-fn push_rules(
-    table: &Table<'_>,
-    source: SourceId,
-    line: usize,
-    effect: Effect<'_>,
-    rules: &mut Vec<ChainRule>,
-) {
-    let index = |name: &str| table.chain_index(name).expect("a chain that was checked");
-    for (packets, outcome, _) in effect.outcomes {
-        let target = match outcome {
-            Outcome::Decide(action) => Target::Verdict(action),
-            Outcome::Jump(name) => Target::Jump(index(&name)),
-            Outcome::Goto(name) => Target::Goto(index(&name)),
-            Outcome::Return => Target::Return,
-        };
-        rules.push(ChainRule {
-            source,
-            line,
-            packets,
-            target,
-        });
     }
 }
 

@@ -37,10 +37,13 @@ fn random_address(numbers: &mut Numbers, format: ConfigFormat) -> Address {
 fn random_ports(numbers: &mut Numbers, format: ConfigFormat) -> Option<Ports> {
     let port = PORTS[numbers.below(PORTS.len())];
     let other = PORTS[numbers.below(PORTS.len())];
+    let mut list = vec![port];
+    if format != CiscoAsa && numbers.one_in(2) {
+        list.extend([other, 7]);
+    }
     match numbers.below(8) {
-        0 if format == CiscoIos => Some(Ports::Equal(vec![port, other, 7])),
-        0 | 1 => Some(Ports::Equal(vec![port])),
-        2 => Some(Ports::NotEqual(port)),
+        0 | 1 => Some(Ports::Equal(list)),
+        2 => Some(Ports::NotEqual(list)),
         3 if port > 0 => Some(Ports::Below(port)),
         4 if port < u16::MAX => Some(Ports::Above(port)),
         5 => Some(Ports::Range(port.min(other), port.max(other))),

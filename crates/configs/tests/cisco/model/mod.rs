@@ -75,7 +75,7 @@ impl Selection {
 #[derive(Clone, Debug)]
 enum Ports {
     Equal(Vec<u16>),
-    NotEqual(u16),
+    NotEqual(Vec<u16>),
     Below(u16),
     Above(u16),
     Range(u16, u16),
@@ -85,7 +85,7 @@ impl Ports {
     fn has(&self, port: u16) -> bool {
         match self {
             Ports::Equal(ports) => ports.contains(&port),
-            Ports::NotEqual(other) => port != *other,
+            Ports::NotEqual(ports) => !ports.contains(&port),
             Ports::Below(limit) => port < *limit,
             Ports::Above(limit) => port > *limit,
             Ports::Range(low, high) => (*low..=*high).contains(&port),
@@ -94,16 +94,18 @@ impl Ports {
 
     fn text(&self) -> String {
         match self {
-            Ports::Equal(ports) => {
-                let ports = ports.iter().map(u16::to_string);
-                format!("eq {}", ports.collect::<Vec<_>>().join(" "))
-            }
-            Ports::NotEqual(port) => format!("neq {port}"),
+            Ports::Equal(ports) => format!("eq {}", list_text(ports)),
+            Ports::NotEqual(ports) => format!("neq {}", list_text(ports)),
             Ports::Below(port) => format!("lt {port}"),
             Ports::Above(port) => format!("gt {port}"),
             Ports::Range(low, high) => format!("range {low} {high}"),
         }
     }
+}
+
+fn list_text(ports: &[u16]) -> String {
+    let ports = ports.iter().map(u16::to_string);
+    ports.collect::<Vec<_>>().join(" ")
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

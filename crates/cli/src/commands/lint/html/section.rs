@@ -12,7 +12,7 @@ use super::overlaps::{MarkedRows, OverlapMatrix};
 use super::statement_rows::StatementRows;
 use super::text::escaped;
 use super::{KindText, code, kind_class};
-use crate::commands::lint::finding::FindingRow;
+use crate::commands::lint::finding::{About, FindingRow};
 use crate::commands::lint::report::FileReport;
 
 /// The maximum number of findings of a file on a page.
@@ -58,13 +58,16 @@ impl<'a> Section<'a> {
             findings_of_row: BTreeMap::new(),
         };
         for (index, finding) in report.findings.iter().enumerate() {
-            let row = section.row_of(&finding.rule);
-            section.findings_of_row.entry(row).or_default().push(index);
+            if let Some(rule) = finding.about.rule() {
+                let row = section.row_of(rule);
+                section.findings_of_row.entry(row).or_default().push(index);
+            }
         }
         let shown = || report.findings.iter().take(MAX_FINDINGS);
-        let subjects = shown().map(|finding| &finding.rule);
+        let subjects = shown().filter_map(|finding| finding.about.rule());
         let subjects = subjects.chain(&report.undecided);
-        let subjects = subjects.chain(report.allowed_rows.iter().map(|allowed| &allowed.row.rule));
+        let allowed = report.allowed_rows.iter();
+        let subjects = subjects.chain(allowed.filter_map(|allowed| allowed.row.about.rule()));
         let named = shown().flat_map(|finding| finding.by.iter().take(MAX_LINKS));
         let wanted = subjects.chain(named).map(|rule| section.row_of(rule));
         let wanted = wanted.chain(0..rows.len());
@@ -141,6 +144,14 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// Returns a link to the rule of a finding, or the line of a member of a group.
+    fn link_about(&self, about: &About) -> String {
+        match about {
+            About::Rule(rule) => self.link(rule),
+            About::Member(member) => format!("line {}", member.line),
+        }
+    }
+
     /// Returns the label of a kind.
     fn badge(&self, kind: &str) -> String {
         let index = self.kinds.iter().position(|(name, _)| *name == kind);
@@ -168,8 +179,8 @@ impl<'a> Section<'a> {
                  <td>{}</td><td>{}</td></tr>",
                 self.number,
                 self.badge(row.finding.name()),
-                self.link(&row.rule),
-                code(&row.rule),
+                self.link_about(&row.about),
+                code_about(&row.about),
                 self.reason(row)
             );
         }
@@ -245,8 +256,8 @@ impl<'a> Section<'a> {
                 page,
                 "<tr><td class=\"kind\">{}</td><td class=\"kind\">{}</td><td>{}</td><td>{}</td></tr>",
                 self.badge(row.finding.name()),
-                self.link(&row.rule),
-                code(&row.rule),
+                self.link_about(&row.about),
+                code_about(&row.about),
                 escaped(&allowed.by.to_string())
             );
         }
@@ -389,6 +400,11 @@ impl<'a> Section<'a> {
         let badges: Vec<String> = badges.collect();
         let _ = writeln!(page, "<td>{}</td></tr>", badges.join(" "));
     }
+}
+
+/// Returns the part of the file that a finding is about, as code.
+fn code_about(about: &About) -> String {
+    format!("<code>{}</code>", escaped(&about.described()))
 }
 
 /// The columns of the list of rules that not every file has.

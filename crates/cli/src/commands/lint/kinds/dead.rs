@@ -42,7 +42,8 @@ fn row(
         (_, true) => ", by none alone",
         _ => ", perhaps by fewer",
     };
-    let other_actions = row.by.iter().filter(|by| by.action != row.rule.action);
+    let action = row.about.rule().and_then(|rule| rule.action.as_ref());
+    let other_actions = row.by.iter().filter(|by| by.action.as_ref() != action);
     let other_actions: Vec<_> = other_actions.cloned().collect();
     let actions = match (same_action, other_actions.len()) {
         (true, _) | (_, 0) => String::new(),

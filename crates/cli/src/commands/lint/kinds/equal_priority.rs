@@ -35,7 +35,7 @@ fn row(subject: &Subject<'_>, conflict: &Conflict) -> FindingRow {
         } else {
             "have"
         },
-        row.rule.priority,
+        row.about.rule().map_or(0, |rule| rule.priority),
     );
     row.saying(sentence)
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use classyard_configs::HostBits;
 use classyard_report::output::join;
 
-use super::super::finding::{FindingRow, Kind, Subject};
+use super::super::finding::{About, FindingRow, Kind, MemberView, Subject};
 use crate::commands::statements::first_rules;
 
 pub(super) const KIND: Kind = Kind {
@@ -20,16 +21,39 @@ pub(super) const KIND: Kind = Kind {
 fn find(subject: &Subject<'_>) -> Vec<FindingRow> {
     let rules = subject.rules;
     let mut lines = BTreeSet::new();
-    let rows = first_rules(rules)
-        .into_iter()
-        .filter_map(|(position, rule)| {
-            let line = rules.line(position)?;
-            let networks = rules.host_bits().get(&line)?;
-            let meanings = networks
-                .iter()
-                .map(|one| format!("{} means {}", one.written, one.network));
-            let is_first = lines.insert(line);
-            is_first.then(|| subject.row(KIND, rule, &[]).saying(join(meanings, ", ")))
+    let mut rows = Vec::new();
+    for (position, rule) in first_rules(rules) {
+        let Some(line) = rules.line(position) else {
+            continue;
+        };
+        let Some(networks) = rules.host_bits().get(&line) else {
+            continue;
+        };
+        if lines.insert(line) {
+            rows.push(subject.row(KIND, rule, &[]).saying(meanings(networks)));
+        }
+    }
+    for member in rules.members_with_host_bits() {
+        // A line with a rule has been searched already.
+        if lines.contains(&member.line) {
+            continue;
+        }
+        let about = About::Member(MemberView {
+            line: member.line,
+            column: member.column,
+            group: member.group.clone(),
+            text: member.text.clone(),
         });
-    rows.collect()
+        let sentence = format!("{} in `{}`", meanings(&member.networks), member.group);
+        rows.push(FindingRow::new(KIND, about).saying(sentence));
+    }
+    rows
+}
+
+/// Returns the networks that devices compare, as a sentence.
+fn meanings(networks: &[HostBits]) -> String {
+    let meanings = networks
+        .iter()
+        .map(|one| format!("{} means {}", one.written, one.network));
+    join(meanings, ", ")
 }
