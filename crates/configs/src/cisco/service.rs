@@ -82,7 +82,7 @@ pub(super) fn read_ports<'t>(
                 ));
             }
         };
-    } else if dialect != Dialect::Asa && matches!(operator, "eq" | "neq") {
+    } else if dialect == Dialect::Ios && matches!(operator, "eq" | "neq") {
         while let Some(word) = words.peek().filter(|word| is_port_word(word)) {
             words.take();
             let port = parse_port(word, protocols)?;

@@ -168,9 +168,9 @@ const NXOS_ROWS: &[Row] = &[
         "the option `tcp-flags-mask`",
     ),
     (
-        "10 permit tcp any any eq 80 65536",
+        "10 permit tcp any any eq 80 81",
         29,
-        "the unknown port `65536`",
+        "the unknown word `81`",
     ),
     (
         "10 permit ip addrgroup G any",

@@ -38,7 +38,7 @@ fn random_ports(numbers: &mut Numbers, format: ConfigFormat) -> Option<Ports> {
     let port = PORTS[numbers.below(PORTS.len())];
     let other = PORTS[numbers.below(PORTS.len())];
     let mut list = vec![port];
-    if format != CiscoAsa && numbers.one_in(2) {
+    if format == CiscoIos && numbers.one_in(2) {
         list.extend([other, 7]);
     }
     match numbers.below(8) {
