@@ -1,4 +1,4 @@
-//! Measures lookups through the C functions beside the same lookups in Rust.
+//! Measures lookups by the C functions and the same lookups in Rust, in one run.
 //!
 //! `cargo run --release -p classyard-capi --example rates [engine=SPEC] [PROFILE[:RULES]...]`
 //!
@@ -25,9 +25,9 @@ use classyard_workload::generate::{Family, GeneratorConfig, Profile, Recipe, gen
 use classyard_workload::traffic::{TrafficConfig, TrafficRecipe, traffic};
 use rustix::time::{ClockId, clock_gettime};
 
-const HEADERS: usize = 1_000_000;
-const ROUNDS: usize = 7;
-const SETS: [&str; 6] = [
+const HEADER_COUNT: usize = 1_000_000;
+const ROUND_COUNT: usize = 7;
+const RULE_SETS: [&str; 6] = [
     "acl1:10k", "fw1:10k", "ipc1:10k", "acl1:64k", "fw1:64k", "ipc1:64k",
 ];
 
@@ -86,16 +86,16 @@ fn reader(policy: &Policy, engine: &str) -> Result<*mut Reader, Box<dyn Error>> 
 
 /// Returns the seconds of thread CPU time that some work takes.
 fn seconds(work: impl FnOnce()) -> f64 {
-    let now = || {
+    let cpu_time = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);
         Duration::new(
             time.tv_sec.unsigned_abs(),
             u32::try_from(time.tv_nsec).unwrap_or(0),
         )
     };
-    let begin = now();
+    let begin = cpu_time();
     work();
-    (now() - begin).as_secs_f64()
+    (cpu_time() - begin).as_secs_f64()
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -104,7 +104,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// The ways to look up that are compared.
-const WAYS: [&str; 5] = [
+const LOOKUP_WAYS: [&str; 5] = [
     "Rust, keys",
     "Rust, columns",
     "C, keys",
@@ -199,8 +199,8 @@ impl Bench<'_> {
 
     /// Returns the median of each way in seconds. Compares the winners after each round.
     fn medians(&mut self) -> [f64; 5] {
-        let mut times = WAYS.map(|_| Vec::new());
-        for _ in 0..ROUNDS {
+        let mut times = LOOKUP_WAYS.map(|_| Vec::new());
+        for _ in 0..ROUND_COUNT {
             for (way, times) in times.iter_mut().enumerate() {
                 times.push(seconds(|| self.run(way)));
             }
@@ -219,10 +219,10 @@ fn measure(set: &str, engine: &str) -> Result<(), Box<dyn Error>> {
         None => size.parse()?,
     };
     let policy = policy(profile, rules)?;
-    let config = TrafficConfig::new(HEADERS, 2);
+    let config = TrafficConfig::new(HEADER_COUNT, 2);
     let recipe = TrafficRecipe::classbench();
-    let made = traffic(&policy, &recipe, &config, None, &mut NoProgress)?;
-    let (_, keys) = made.trace.parts().next().ok_or("a part")?;
+    let headers = traffic(&policy, &recipe, &config, None, &mut NoProgress)?;
+    let (_, keys) = headers.trace.parts().next().ok_or("a part")?;
     let rows = keys.len();
     let mut bench = Bench {
         keys,
@@ -238,7 +238,7 @@ fn measure(set: &str, engine: &str) -> Result<(), Box<dyn Error>> {
     };
     let rates = bench.medians().map(|time| rows as f64 / time / 1e6);
     print!("{set:10}");
-    for (way, rate) in WAYS.iter().zip(&rates) {
+    for (way, rate) in LOOKUP_WAYS.iter().zip(&rates) {
         print!("  {way} {rate:.1} ({:.2})", rate / rates[0]);
     }
     println!();
@@ -255,7 +255,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     if sets.is_empty() {
-        sets = SETS.map(str::to_owned).to_vec();
+        sets = RULE_SETS.map(str::to_owned).to_vec();
     }
     sets.iter().try_for_each(|set| measure(set, &engine))
 }

@@ -35,12 +35,12 @@
 #define CY_NO_HEADER (UINT32_MAX - 1)
 
 /**
- * What a call did. Every call that can fail returns one of these; `cy_last_error` has the
+ * The result of a call. Every call that can fail returns a status; `cy_last_error` has the
  * message for people.
  */
 typedef enum cy_status {
     /**
-     * The call did what it says.
+     * The call succeeded.
      */
     CY_STATUS_OK = 0,
     /**
@@ -254,8 +254,8 @@ typedef struct cy_column {
 } cy_column;
 
 /**
- * Where a lookup writes what it finds: arrays with an element for each header. An array
- * that is null is not wanted.
+ * The results of a lookup: arrays with an element for each header. Lookups do not write to an
+ * array that is null.
  */
 typedef struct cy_output {
     /**

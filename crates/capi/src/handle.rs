@@ -1,8 +1,8 @@
 //! Objects that C holds as pointers.
 //!
-//! A set has the address and type of every live object. So a null pointer, an object of
-//! another type, and an object that was freed are told apart from a live object, without a
-//! look at the memory. Lookups do not take the lock of the set: they trust the pointer, except
+//! A map has the address and type of every live object. With the map, functions recognise a
+//! null pointer, an object of another type, and an object that was freed. They do not read its
+//! memory. Lookups do not take the lock of the map: they trust the pointer, except
 //! for null and for a number at the start of the object.
 
 use std::any::{TypeId, type_name};
@@ -58,8 +58,8 @@ fn check<T: 'static>(pointer: *const T) -> Result<(), Fault> {
     if pointer.is_null() {
         return Err(null::<T>());
     }
-    let found = live().get(&(pointer as usize)).copied();
-    match found {
+    let object_type = live().get(&(pointer as usize)).copied();
+    match object_type {
         Some(found) if found == TypeId::of::<T>() => Ok(()),
         _ => Err(Fault::new(
             Status::InvalidHandle,
@@ -98,7 +98,7 @@ pub(crate) unsafe fn take<T: 'static>(pointer: *mut T) -> Result<Option<Box<T>>,
     }
     check(pointer)?;
     live().remove(&(pointer as usize));
-    // SAFETY: `give` made it from a box, and its address was in the set until now, so it was
+    // SAFETY: `give` made it from a box, and its address was in the map until now, so it was
     // not taken back before.
     Ok(Some(unsafe { Box::from_raw(pointer) }))
 }

@@ -11,12 +11,12 @@
 //! | `reader` | lookups |
 //!
 //! # Safety
-//! Every function takes pointers from C. What a function asks of each pointer is in its
-//! documentation; in short: pointers to objects come from a function of this crate and are
-//! not freed yet, arrays have as many elements as their count says, and texts end with a
-//! null byte. A null pointer where an object or array must be, and a pointer to an object of
-//! another type or to one that was freed, are told apart from live objects in all functions
-//! except lookups, and give a code. No panic crosses into C.
+//! Every function takes pointers from C, and its documentation has the conditions for each
+//! pointer. Pointers to objects come from a function of this crate and are not freed yet. The
+//! length of an array is its count. Texts end with a null byte. All functions return a code
+//! for a null pointer where an object or array is needed. All functions except lookups also
+//! return a code for a pointer to an object of another type or to a freed object. No panic
+//! crosses into C.
 
 #![allow(unsafe_code)] // The boundary to C.
 #![deny(unsafe_op_in_unsafe_fn)]

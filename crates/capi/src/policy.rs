@@ -330,7 +330,7 @@ pub unsafe extern "C" fn cy_policy_field(
         // SAFETY: the pointer is as documented.
         let rules = &unsafe { borrow(policy) }?.rules;
         let schema = rules.part(part(part_number, rules.parts().len())?).schema();
-        let found = schema.fields().get(field).ok_or_else(|| {
+        let schema_field = schema.fields().get(field).ok_or_else(|| {
             let count = schema.fields().len();
             Fault::argument(format!(
                 "field {field}: the schema has {count}, numbered from 0"
@@ -338,8 +338,8 @@ pub unsafe extern "C" fn cy_policy_field(
         })?;
         // SAFETY: the places are as documented.
         unsafe {
-            put_text(name, capacity, found.name())?;
-            put(width, found.width(), "width")
+            put_text(name, capacity, schema_field.name())?;
+            put(width, schema_field.width(), "width")
         }
     })
 }
@@ -378,10 +378,11 @@ pub unsafe extern "C" fn cy_policy_action_name(
     call(|| {
         // SAFETY: the pointer is as documented.
         let rules = &unsafe { borrow(policy) }?.rules;
-        let found = rules.action_name(ActionId(action));
-        let found = found.ok_or_else(|| Fault::argument(format!("action {action} has no name")))?;
+        let action_name = rules.action_name(ActionId(action));
+        let action_name =
+            action_name.ok_or_else(|| Fault::argument(format!("action {action} has no name")))?;
         // SAFETY: the place is as documented.
-        unsafe { put_text(name, capacity, found) }
+        unsafe { put_text(name, capacity, action_name) }
     })
 }
 
@@ -399,9 +400,9 @@ pub unsafe extern "C" fn cy_policy_line(
         let id = RuleId::new(rule).map_err(Fault::argument)?;
         let position = policy.rules.position(id);
         let position = position.ok_or_else(|| Fault::argument(format!("no rule has id {rule}")))?;
-        let found = policy.lines.get(position).copied().unwrap_or(0);
+        let rule_line = policy.lines.get(position).copied().unwrap_or(0);
         // SAFETY: the place is as documented.
-        unsafe { put(line, found, "line") }
+        unsafe { put(line, rule_line, "line") }
     })
 }
 
@@ -446,13 +447,13 @@ pub unsafe extern "C" fn cy_policy_pack(
 /// `place` is null or has `capacity` bytes that may be written.
 unsafe fn put_text(place: *mut c_char, capacity: usize, text: &str) -> Result<(), Fault> {
     // SAFETY: the caller promises it.
-    let place: Option<&mut [u8]> = unsafe { slice_mut(place.cast(), capacity, "name") }?;
-    let Some(place) = place.filter(|place| !place.is_empty()) else {
+    let buffer: Option<&mut [u8]> = unsafe { slice_mut(place.cast(), capacity, "name") }?;
+    let Some(buffer) = buffer.filter(|buffer| !buffer.is_empty()) else {
         return Err(Fault::new(Status::NullPointer, "no room for the name"));
     };
     let bytes = &text.as_bytes()[..text.len().min(capacity - 1)];
-    place[..bytes.len()].copy_from_slice(bytes);
-    place[bytes.len()] = 0;
+    buffer[..bytes.len()].copy_from_slice(bytes);
+    buffer[bytes.len()] = 0;
     Ok(())
 }
 

@@ -15,8 +15,8 @@ use crate::status::{Fault, Status, call};
 use crate::table::Table;
 use crate::types::{Column, NO_HEADER, NO_RULE, Output, Packet, part, put, slice, slice_mut};
 
-/// The first word of every live reader: lookups tell it from other memory.
-const LIVE: u64 = 0x6379_7265_6164_6572;
+/// The first word of every live reader, by which lookups recognise readers.
+const LIVE_READER: u64 = 0x6379_7265_6164_6572;
 
 /// Looks up headers in a table. A reader is for one thread at a time: make one for each thread.
 pub struct Reader {
@@ -27,7 +27,7 @@ pub struct Reader {
     lookup: Lookup,
 }
 
-/// What a lookup changes.
+/// The parts of a reader that a lookup changes.
 struct Lookup {
     reader: classyard::table::Reader<PolicyReplica>,
     scratch: Scratch,
@@ -48,14 +48,14 @@ pub unsafe extern "C" fn cy_reader_new(table: *const Table, reader: *mut *mut Re
             packets: PolicyTrace::new(table.empty().schemas()),
             parts: Vec::new(),
         };
-        let made = Reader {
-            live: LIVE,
+        let new_reader = Reader {
+            live: LIVE_READER,
             busy: AtomicBool::new(false),
             empty: table.empty().clone(),
             lookup,
         };
         // SAFETY: the place is as documented.
-        unsafe { give_to(reader, made) }
+        unsafe { give_to(reader, new_reader) }
     })
 }
 
@@ -114,7 +114,7 @@ unsafe fn with_reader(
         }
         if !reader.is_aligned()
             // SAFETY: the caller promises that the memory may be read.
-            || unsafe { (&raw const (*reader).live).read() } != LIVE
+            || unsafe { (&raw const (*reader).live).read() } != LIVE_READER
         {
             let message = "the pointer is no reader, or it was freed";
             return Err(Fault::new(Status::InvalidHandle, message));
@@ -160,16 +160,16 @@ impl<'a> Arrays<'a> {
         let action = |winner: &Winner| table.action_in(part, *winner).map_or(NO_RULE, |id| id.0);
         let cookie = |winner: &Winner| table.cookie_in(part, *winner).unwrap_or(0);
         if let Some(rules) = &mut self.rules {
-            let places = rules[start..].iter_mut().zip(winners);
-            places.for_each(|(place, winner)| *place = id(winner));
+            let rules = rules[start..].iter_mut().zip(winners);
+            rules.for_each(|(rule, winner)| *rule = id(winner));
         }
         if let Some(actions) = &mut self.actions {
-            let places = actions[start..].iter_mut().zip(winners);
-            places.for_each(|(place, winner)| *place = action(winner));
+            let actions = actions[start..].iter_mut().zip(winners);
+            actions.for_each(|(place, winner)| *place = action(winner));
         }
         if let Some(cookies) = &mut self.cookies {
-            let places = cookies[start..].iter_mut().zip(winners);
-            places.for_each(|(place, winner)| *place = cookie(winner));
+            let cookies = cookies[start..].iter_mut().zip(winners);
+            cookies.for_each(|(place, winner)| *place = cookie(winner));
         }
     }
 
@@ -251,15 +251,15 @@ pub unsafe extern "C" fn cy_classify_columns(
         let table = lookup.reader.pin();
         let mut start = 0;
         while start < rows {
-            let end = rows.min(start + BATCH);
+            let next = rows.min(start + BATCH);
             let mut winners = [Winner::MISS; BATCH];
-            let winners = &mut winners[..end - start];
-            let columns = columns.range(start..end);
+            let winners = &mut winners[..next - start];
+            let columns = columns.range(start..next);
             table
                 .part(part)
                 .classify_columns(&columns, winners, &mut lookup.scratch);
             output.put(&table, part, start, winners);
-            start = end;
+            start = next;
         }
         Ok(())
     };

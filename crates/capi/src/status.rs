@@ -5,12 +5,12 @@ use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What a call did. Every call that can fail returns one of these; `cy_last_error` has the
+/// The result of a call. Every call that can fail returns a status; `cy_last_error` has the
 /// message for people.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// The call did what it says.
+    /// The call succeeded.
     Ok = 0,
     /// A pointer that must not be null is null.
     NullPointer = 1,
@@ -56,8 +56,8 @@ impl Fault {
     fn keep(self) -> Status {
         // A message may quote a text of the user that has a null byte.
         let message = CString::new(self.message.replace('\0', "\\0")).unwrap_or_default();
-        let kept = LAST_ERROR.try_with(|last| last.replace(message));
-        drop(kept);
+        // Fails only while the thread ends.
+        let _ = LAST_ERROR.try_with(|last| last.replace(message));
         self.status
     }
 }

@@ -49,13 +49,13 @@ pub unsafe extern "C" fn cy_table_new(
             empty.declare_action(action);
         }
         let writer = Mutex::new(writer);
-        let made = Table {
+        let new_table = Table {
             writer,
             readers,
             empty,
         };
         // SAFETY: the place is as documented.
-        unsafe { give_to(table, made) }
+        unsafe { give_to(table, new_table) }
     })
 }
 
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn cy_transaction_clear(transaction: *mut Transaction) -> 
     })
 }
 
-/// What a change does with a rule.
+/// A kind of change that has a rule.
 #[derive(Clone, Copy)]
 enum Change {
     Insert,

@@ -234,8 +234,8 @@ pub struct Packet {
     pub length: usize,
 }
 
-/// Where a lookup writes what it finds: arrays with an element for each header. An array
-/// that is null is not wanted.
+/// The results of a lookup: arrays with an element for each header. Lookups do not write to an
+/// array that is null.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Output {

@@ -12,7 +12,7 @@ fn library_folder() -> PathBuf {
     test.parent().unwrap().to_owned()
 }
 
-/// What static libraries of Rust need on Linux.
+/// The libraries that static libraries of Rust need on Linux.
 const SYSTEM_LIBRARIES: [&str; 4] = ["-lpthread", "-ldl", "-lm", "-lgcc_s"];
 
 /// Compiles a program of C or C++ with the library linked in. `None` if the compiler is missing.

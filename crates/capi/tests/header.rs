@@ -1,4 +1,4 @@
-//! `include/classyard.h` says what the sources say.
+//! `include/classyard.h` is equal to the header that cbindgen makes of the sources.
 
 use std::path::Path;
 
