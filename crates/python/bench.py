@@ -15,6 +15,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy
 import pyarrow
@@ -109,7 +110,7 @@ def main() -> None:
     rows = arguments.headers
     columns = headers(rules, rows, seed=1)
     dtypes = {"src": "u4", "dst": "u4", "sport": "u2", "dport": "u2", "proto": "u1"}
-    arrays = {name: numpy.array(columns[name], dtype=dtypes[name]) for name in columns}
+    arrays: dict[str, Any] = {name: numpy.array(columns[name], dtype=dtypes[name]) for name in columns}
     batch = pyarrow.record_batch(arrays)
     texts = {name: [str(ipaddress.IPv4Address(a)) for a in columns[name]] for name in ("src", "dst")}
     strings = pyarrow.record_batch({**arrays, **texts})

@@ -60,7 +60,7 @@ pub(crate) struct Converted {
 }
 
 impl Converted {
-    /// Returns the values of rows, of which each may be null.
+    /// Returns the values of rows; `None` is null.
     pub(crate) fn from_values(values: &[Option<Value>], width: u32) -> Converted {
         let numbers = values
             .iter()
@@ -139,7 +139,7 @@ fn unsigned<T: ArrowPrimitiveType>(array: &dyn Array) -> ScalarBuffer<T::Native>
     array.as_primitive::<T>().values().clone()
 }
 
-/// Returns the numbers of an array of signed numbers, none of which is negative.
+/// Returns the numbers of a signed array. A negative number is an error.
 fn signed<T, U>(array: &dyn Array, target: &Target<'_>) -> Result<ScalarBuffer<U>, BatchError>
 where
     T: ArrowPrimitiveType<Native: PartialOrd + Default + std::fmt::Display>,
@@ -167,50 +167,18 @@ fn each_value(
     target: &Target<'_>,
     width: u32,
 ) -> Result<Vec<Option<Value>>, BatchError> {
-    let texts = |text: &dyn Fn(usize) -> String, value: &dyn Fn(usize) -> Parsed| {
-        let rows = 0..array.len();
-        let convert = |row| match array.is_null(row) {
-            true => Ok(None),
-            false => value(row).map_err(|NoValue| bad_text(target, row, &text(row))),
-        };
-        rows.map(convert).collect()
-    };
     match array.data_type() {
-        DataType::Utf8 => {
-            let array = array.as_string::<i32>();
-            texts(&|row| array.value(row).to_owned(), &|row| {
-                parse(array.value(row), target)
-            })
-        }
-        DataType::LargeUtf8 => {
-            let array = array.as_string::<i64>();
-            texts(&|row| array.value(row).to_owned(), &|row| {
-                parse(array.value(row), target)
-            })
-        }
-        DataType::Utf8View => {
-            let array = array.as_string_view();
-            texts(&|row| array.value(row).to_owned(), &|row| {
-                parse(array.value(row), target)
-            })
-        }
+        DataType::Utf8 => each_text(array.as_string::<i32>().iter(), target),
+        DataType::LargeUtf8 => each_text(array.as_string::<i64>().iter(), target),
+        DataType::Utf8View => each_text(array.as_string_view().iter(), target),
         DataType::Binary if target.is_address => {
-            let array = array.as_binary::<i32>();
-            texts(&|row| bytes_text(array.value(row)), &|row| {
-                bytes(array.value(row))
-            })
+            each_address(array.as_binary::<i32>().iter(), target)
         }
         DataType::LargeBinary if target.is_address => {
-            let array = array.as_binary::<i64>();
-            texts(&|row| bytes_text(array.value(row)), &|row| {
-                bytes(array.value(row))
-            })
+            each_address(array.as_binary::<i64>().iter(), target)
         }
         DataType::BinaryView if target.is_address => {
-            let array = array.as_binary_view();
-            texts(&|row| bytes_text(array.value(row)), &|row| {
-                bytes(array.value(row))
-            })
+            each_address(array.as_binary_view().iter(), target)
         }
         DataType::Dictionary(_, values) if !matches!(**values, DataType::Dictionary(..)) => {
             dictionary(array, target, width)
@@ -228,33 +196,44 @@ fn each_value(
     }
 }
 
-/// A text or bytes that are no value of the field.
-struct NoValue;
-
-/// The result of parsing: `None` for a text that stands for null.
-type Parsed = Result<Option<Value>, NoValue>;
-
-fn parse(text: &str, target: &Target<'_>) -> Parsed {
-    if target.dash_is_null && text == "-" {
-        return Ok(None);
-    }
-    let value = match target.is_address {
-        true => parse_address(text),
-        false => target.format.parse(text).map(|number| (number, None)),
-    };
-    value.map(Some).ok_or(NoValue)
+fn each_text<'a>(
+    texts: impl Iterator<Item = Option<&'a str>>,
+    target: &Target<'_>,
+) -> Result<Vec<Option<Value>>, BatchError> {
+    let values = texts.enumerate().map(|(row, text)| {
+        let Some(text) = text.filter(|text| !target.dash_is_null || *text != "-") else {
+            return Ok(None);
+        };
+        let value = match target.is_address {
+            true => parse_address(text),
+            false => target.format.parse(text).map(|number| (number, None)),
+        };
+        let value = value.ok_or_else(|| bad_value(target, row, text));
+        value.map(Some)
+    });
+    values.collect()
 }
 
-fn bytes(bytes: &[u8]) -> Parsed {
-    address_of_bytes(bytes).map(Some).ok_or(NoValue)
+fn each_address<'a>(
+    values: impl Iterator<Item = Option<&'a [u8]>>,
+    target: &Target<'_>,
+) -> Result<Vec<Option<Value>>, BatchError> {
+    let values = values.enumerate().map(|(row, bytes)| {
+        let Some(bytes) = bytes else {
+            return Ok(None);
+        };
+        let value = address_of_bytes(bytes);
+        let value = value.ok_or_else(|| bad_value(target, row, &format!("{} bytes", bytes.len())));
+        value.map(Some)
+    });
+    values.collect()
 }
 
-fn bytes_text(bytes: &[u8]) -> String {
-    format!("{} bytes", bytes.len())
-}
+/// The maximum number of characters of a text in a message.
+const MAX_SHOWN_CHARACTERS: usize = 60;
 
-fn bad_text(target: &Target<'_>, row: usize, text: &str) -> BatchError {
-    let shown: String = text.chars().take(60).collect();
+fn bad_value(target: &Target<'_>, row: usize, text: &str) -> BatchError {
+    let shown: String = text.chars().take(MAX_SHOWN_CHARACTERS).collect();
     BatchError::BadValue {
         column: target.column.to_owned(),
         row,

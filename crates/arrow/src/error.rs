@@ -53,7 +53,7 @@ pub enum BatchError {
         /// The accepted types.
         accepted: &'static str,
     },
-    /// A value is no value of its field.
+    /// A text, bytes or a negative number that the field cannot have.
     #[error("column `{column}`, row {row}: {found}; expected {expected}")]
     BadValue {
         /// The column.
@@ -81,8 +81,8 @@ pub enum BatchError {
         /// The width of the field in bits.
         width: u32,
     },
-    /// A constant of the mapping is no value of its field.
-    #[error("the constant {found} is no value of the field `{field}`; expected {expected}")]
+    /// The field cannot have the constant of the mapping.
+    #[error("the field `{field}` cannot have the constant {found}; expected {expected}")]
     BadConstant {
         /// The field of the policy.
         field: String,

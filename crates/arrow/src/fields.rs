@@ -95,11 +95,24 @@ impl HeaderFields {
     /// table. Fields stay noted when rules are removed.
     ///
     /// # Panics
-    /// If the part does not exist, or the rule has more fields than the part.
+    /// If the part does not exist, or the rule has fewer fields than the part.
     pub fn add_rule(&mut self, part: PartId, rule: RuleRef<'_>) {
         let part = &self.parts[part.index()];
         for (id, &name) in part.schema.field_ids().zip(&part.names) {
             if rule.field(id) != FieldMatch::Any {
+                self.names[name].is_needed = true;
+            }
+        }
+    }
+
+    /// Does [`add_rule`](Self::add_rule) for the matches of a rule, in the order of the
+    /// schema.
+    ///
+    /// # Panics
+    /// If the part does not exist.
+    pub fn add_matches(&mut self, part: PartId, matches: &[FieldMatch]) {
+        for (matched, &name) in matches.iter().zip(&self.parts[part.index()].names) {
+            if *matched != FieldMatch::Any {
                 self.names[name].is_needed = true;
             }
         }

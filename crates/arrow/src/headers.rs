@@ -4,6 +4,7 @@ use arrow_array::RecordBatch;
 use arrow_buffer::NullBuffer;
 use classyard::columns::{Column, Columns};
 use classyard::error::ColumnError;
+use classyard::policy::PartId;
 
 use crate::convert::{Converted, Families};
 use crate::error::BatchError;
@@ -45,7 +46,7 @@ impl Headers {
     /// and none is null. Columns of strings and dictionaries are converted.
     ///
     /// # Errors
-    /// [`BatchError`] if a column is missing or of another type, a value is no value of its
+    /// [`BatchError`] if a column is missing or of another type, a value does not belong to its
     /// field, or addresses of a row are of different families.
     pub fn read(
         batch: &RecordBatch,
@@ -101,6 +102,20 @@ impl Headers {
     #[must_use]
     pub fn is_without_copies(&self) -> bool {
         matches!(&self.parts[..], [part] if part.rows.is_none())
+    }
+
+    /// Returns the header of a row: its part, and a value for each field of the part's schema.
+    /// `None` if the row has no header, or does not exist.
+    #[must_use]
+    pub fn header(&self, row: usize) -> Option<(PartId, Vec<u128>)> {
+        self.parts.iter().find_map(|part| {
+            let place = match &part.rows {
+                None => row,
+                Some(rows) => rows.binary_search(&u32::try_from(row).ok()?).ok()?,
+            };
+            let values = part.columns.iter().map(|values| values.get(place));
+            (place < part.count).then(|| (part.fields.part, values.collect()))
+        })
     }
 
     pub(crate) fn into_parts(self) -> Vec<PartHeaders> {
@@ -183,7 +198,7 @@ fn common_family<'v>(
     Ok(Some(common))
 }
 
-/// Returns the family of the addresses of a row, none of which is null.
+/// Returns the family of a row's addresses. The row has no null.
 fn family_of_row<'v>(
     addresses: impl Iterator<Item = &'v FieldValues>,
     row: usize,
@@ -294,7 +309,13 @@ impl PartHeaders {
         let Some(proto) = proto else { return };
         let rows = self.count;
         if rules.icmp_of_both_families && self.fields.family == Some(Family::V6) {
-            let change = |_, protocol| if protocol == ICMP { ICMPV6 } else { protocol };
+            let change = |_, protocol| {
+                if protocol == ICMP_PROTOCOL {
+                    ICMPV6_PROTOCOL
+                } else {
+                    protocol
+                }
+            };
             self.columns[proto] = self.columns[proto].map(rows, change);
         }
         if rules.ports_need_transport {
@@ -311,8 +332,8 @@ impl PartHeaders {
     }
 }
 
-const ICMP: u128 = 1;
-const ICMPV6: u128 = 58;
+const ICMP_PROTOCOL: u128 = 1;
+const ICMPV6_PROTOCOL: u128 = 58;
 
 /// TCP, UDP and SCTP: the protocols whose packets have ports in headers.
 const PROTOCOLS_WITH_PORTS: [u128; 3] = [6, 17, 132];

@@ -45,7 +45,7 @@
 //!
 //! Strings are Utf8, LargeUtf8 or Utf8View: addresses, numbers, and names such as `tcp`. A
 //! number in a column of addresses is an IPv4 address. Columns may also be dictionaries of
-//! these types, of which each value is converted once, or of type Null. A sliced array is
+//! these types, or of type Null. Each value of a dictionary is converted once. A sliced array is
 //! read in its slice. Of data in chunks, each chunk is a batch.
 //!
 //! # Nulls
@@ -53,7 +53,7 @@
 //! A row with a null in any mapped column has no header, and is null in all outputs. A row
 //! whose addresses are of a family without a part in the policy is null too, and
 //! [`Winners::other_family_rows`] counts these rows. A row with an IPv4 and an IPv6 address
-//! is an error: it is no header of any policy.
+//! is an error: no packet has such a header.
 //!
 //! # Missing columns
 //!

@@ -85,7 +85,7 @@ const FIVE_TUPLE: [&str; 5] = ["src", "dst", "sport", "dport", "proto"];
 /// The columns of a preset, for each field of [`FIVE_TUPLE`].
 type PresetColumns = [&'static [&'static str]; 5];
 
-const VPC: PresetColumns = [
+const VPC_COLUMNS: PresetColumns = [
     &["srcaddr"],
     &["dstaddr"],
     &["srcport"],
@@ -93,7 +93,7 @@ const VPC: PresetColumns = [
     &["protocol"],
 ];
 
-const ZEEK: PresetColumns = [
+const ZEEK_COLUMNS: PresetColumns = [
     &["id.orig_h"],
     &["id.resp_h"],
     &["id.orig_p"],
@@ -101,7 +101,7 @@ const ZEEK: PresetColumns = [
     &["proto"],
 ];
 
-const NETFLOW: PresetColumns = [
+const NETFLOW_COLUMNS: PresetColumns = [
     &["sa", "srcAddr", "src4_addr", "src6_addr"],
     &["da", "dstAddr", "dst4_addr", "dst6_addr"],
     &["sp", "srcPort", "src_port"],
@@ -109,7 +109,7 @@ const NETFLOW: PresetColumns = [
     &["pr", "proto"],
 ];
 
-const IPFIX: PresetColumns = [
+const IPFIX_COLUMNS: PresetColumns = [
     &["sourceIPv4Address", "sourceIPv6Address"],
     &["destinationIPv4Address", "destinationIPv6Address"],
     &["sourceTransportPort"],
@@ -135,10 +135,10 @@ impl Mapping {
     pub fn preset(name: &str) -> Option<Mapping> {
         let (columns, dash_is_null, icmp_of_both_families) = match name {
             "fields" => return Some(Mapping::by_name()),
-            "vpc" => (VPC, true, false),
-            "zeek" => (ZEEK, true, true),
-            "netflow" => (NETFLOW, false, false),
-            "ipfix" => (IPFIX, false, false),
+            "vpc" => (VPC_COLUMNS, true, false),
+            "zeek" => (ZEEK_COLUMNS, true, true),
+            "netflow" => (NETFLOW_COLUMNS, false, false),
+            "ipfix" => (IPFIX_COLUMNS, false, false),
             _ => return None,
         };
         let mut mapping = Mapping::default();

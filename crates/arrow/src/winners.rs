@@ -13,7 +13,7 @@ use arrow_schema::{DataType, Field, Schema};
 use classyard::columns::Columns;
 use classyard::policy::PartId;
 use classyard::table::PolicyReplica;
-use classyard::{ActionId, Classifier, Policy, PolicyClassifier, Scratch, Winner};
+use classyard::{ActionId, Classifier, Policy, PolicyClassifier, RuleId, Scratch, Winner};
 
 use crate::headers::Headers;
 
@@ -248,7 +248,7 @@ impl Winners {
     #[must_use]
     pub fn rules(&self) -> UInt32Array {
         let rules = self.winners.iter();
-        let rules = rules.map(|winner| winner.rule().map_or(0, |rule| rule.get()));
+        let rules = rules.map(|winner| winner.rule().map_or(0, RuleId::get));
         UInt32Array::new(rules.collect::<Vec<_>>().into(), self.match_nulls())
     }
 

@@ -14,9 +14,9 @@ use pyo3::types::{PyCapsule, PyTuple};
 
 use crate::error::other;
 
-const SCHEMA: &CStr = c"arrow_schema";
-const ARRAY: &CStr = c"arrow_array";
-const STREAM: &CStr = c"arrow_array_stream";
+const SCHEMA_CAPSULE: &CStr = c"arrow_schema";
+const ARRAY_CAPSULE: &CStr = c"arrow_array";
+const STREAM_CAPSULE: &CStr = c"arrow_array_stream";
 
 /// The result of `__arrow_c_array__`: a schema and an array.
 type ArrayCapsules<'py> = (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>);
@@ -80,9 +80,11 @@ fn import_array(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     let capsules = object.call_method0("__arrow_c_array__")?;
     let (schema, array): ArrayCapsules<'_> = capsules.extract()?;
     let schema = schema
-        .pointer_checked(Some(SCHEMA))?
+        .pointer_checked(Some(SCHEMA_CAPSULE))?
         .cast::<FFI_ArrowSchema>();
-    let array = array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>();
+    let array = array
+        .pointer_checked(Some(ARRAY_CAPSULE))?
+        .cast::<FFI_ArrowArray>();
     // SAFETY: a capsule of this name has a pointer to such a structure, which is valid while
     // the capsule exists. The capsules exist until the end of this function.
     let data = unsafe {
@@ -96,7 +98,7 @@ fn import_stream(object: &Bound<'_, PyAny>) -> PyResult<FFI_ArrowArrayStream> {
     let capsule = object.call_method0("__arrow_c_stream__")?;
     let capsule = capsule.cast_into::<PyCapsule>()?;
     let stream = capsule
-        .pointer_checked(Some(STREAM))?
+        .pointer_checked(Some(STREAM_CAPSULE))?
         .cast::<FFI_ArrowArrayStream>();
     // SAFETY: a capsule of this name has a pointer to such a structure, which is valid while
     // the capsule exists. The capsule exists until the end of this function.
@@ -110,8 +112,8 @@ pub(crate) fn array_capsules<'py>(
 ) -> PyResult<Bound<'py, PyTuple>> {
     let data = StructArray::from(batch.clone()).to_data();
     let schema = FFI_ArrowSchema::try_from(batch.schema_ref().as_ref()).map_err(other)?;
-    let schema = PyCapsule::new_with_value(py, schema, SCHEMA)?;
-    let array = PyCapsule::new_with_value(py, FFI_ArrowArray::new(&data), ARRAY)?;
+    let schema = PyCapsule::new_with_value(py, schema, SCHEMA_CAPSULE)?;
+    let array = PyCapsule::new_with_value(py, FFI_ArrowArray::new(&data), ARRAY_CAPSULE)?;
     PyTuple::new(py, [schema, array])
 }
 
@@ -122,5 +124,5 @@ pub(crate) fn stream_capsule<'py>(
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let reader = RecordBatchIterator::new([Ok(batch.clone())], batch.schema());
     let stream = FFI_ArrowArrayStream::new(Box::new(reader));
-    PyCapsule::new_with_value(py, stream, STREAM)
+    PyCapsule::new_with_value(py, stream, STREAM_CAPSULE)
 }

@@ -38,7 +38,7 @@ impl Update {
 
 /// The reason why a transaction is not made.
 pub(crate) enum Fault {
-    /// A line is no rule. The index is its position in its list.
+    /// A line that cannot be read. The index is its position in its list.
     Line { error: ReadError, index: usize },
     /// A change cannot be made.
     Refused {

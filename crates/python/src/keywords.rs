@@ -110,7 +110,7 @@ fn column(name: &str, value: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
         if let Some(array) = buffers::column(buffer) {
             return Ok(array);
         }
-        // Arrays of texts have a buffer that is no column; their items are read one by one.
+        // Arrays of texts are read item by item.
         if !format.ends_with('w') || shape.len() != 1 {
             let message = format!(
                 "column `{name}` is an array of shape {shape:?} and format `{format}`; expected \

@@ -1,5 +1,8 @@
 //! The Python package `classyard`: the module `classyard._native`.
 
+// Functions receive their arguments from Python by value.
+#![allow(clippy::needless_pass_by_value)]
+
 mod analysis;
 mod buffers;
 mod capsules;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow_array::{Array as _, ArrayRef, BooleanArray, RecordBatch, UInt32Array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Schema};
+use classyard::RuleId;
 use classyard_arrow::{Rules, Winners, action_names};
 use pyo3::exceptions::{PyBufferError, PyIndexError};
 use pyo3::ffi;
@@ -15,7 +16,7 @@ use pyo3::types::{PyCapsule, PyTuple};
 
 use crate::capsules;
 
-/// The id and the action number of rows without a match. It is no id of a rule.
+/// The id and the action number of rows without a match. No rule has this id.
 pub(crate) const NO_RULE: u32 = u32::MAX;
 
 /// The winners of headers, one for each row.
@@ -54,7 +55,7 @@ impl Result {
         let mut other_family_rows = 0;
         for chunk in chunks {
             let winners = chunk.winners().iter();
-            ids.extend(winners.map(|winner| winner.rule().map_or(NO_RULE, |rule| rule.get())));
+            ids.extend(winners.map(|winner| winner.rule().map_or(NO_RULE, RuleId::get)));
             let numbers = chunk.action_ids(rules);
             let start = actions.len();
             actions.extend_from_slice(numbers.values());

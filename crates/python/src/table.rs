@@ -562,7 +562,9 @@ fn mapping(columns: Option<&Bound<'_, PyAny>>, preset: Option<&str>) -> PyResult
         };
     }
     let columns = columns.cast::<PyDict>().map_err(|_| {
-        PyTypeError::new_err("`columns` is no preset and no dict from fields to columns")
+        PyTypeError::new_err(
+            "`columns` must be the name of a preset, or a dict from fields to columns",
+        )
     })?;
     for (field, column) in columns {
         let field: String = field.extract()?;
@@ -595,7 +597,7 @@ fn with_constants(
         let constant = keywords::constant(&field, &value)?;
         let constant = constant.ok_or_else(|| {
             PyTypeError::new_err(format!(
-                "the constant for `{field}` is no integer, text or address"
+                "the constant for `{field}` must be an integer, a text or an address"
             ))
         })?;
         mapping = mapping.constant(&field, constant);

@@ -31,7 +31,7 @@ def integer(value: Any) -> int | None:
     return None if value is None else int(value)
 
 
-def columns(headers: list[Header], address: Any = text, proto: Any = None) -> dict[str, list[Any]]:
+def columns(headers: list[Header], address: Any = text, proto: Any = None) -> dict[str, Any]:
     return {
         "src": [address(header.src) for header in headers],
         "dst": [address(header.dst) for header in headers],
@@ -95,8 +95,8 @@ def test_polars_pandas_and_duckdb(table: classyard.Table) -> None:
     relation = duckdb.sql("select * from frame")
     assert rules_of(table.classify(relation)) == expected
     result = table.classify(relation)
-    found = duckdb.sql("select count(*) from result where matched").fetchone()
-    assert found == (sum(rule is not None for rule in expected),)
+    found = duckdb.sql("select count(*) from result where matched").fetchall()
+    assert found == [(sum(rule is not None for rule in expected),)]
 
 
 def test_integers_of_numpy_of_every_type(table4: classyard.Table) -> None:
@@ -113,10 +113,10 @@ def test_integers_of_numpy_of_every_type(table4: classyard.Table) -> None:
                 "proto": numpy.array(data["proto"], dtype="u1"),
             }
             assert rules_of(table4.classify(**arrays)) == expected
-            strided = {name: numpy.repeat(array, 2)[::2] for name, array in arrays.items()}
+            strided: dict[str, Any] = {name: numpy.repeat(array, 2)[::2] for name, array in arrays.items()}
             assert not strided["src"].flags.c_contiguous
             assert rules_of(table4.classify(**strided)) == expected
-            backwards = {name: array[::-1] for name, array in arrays.items()}
+            backwards: dict[str, Any] = {name: array[::-1] for name, array in arrays.items()}
             assert rules_of(table4.classify(**backwards)) == expected[::-1]
 
 
@@ -127,17 +127,17 @@ def test_bytes_and_texts_of_numpy() -> None:
         headers = random_headers(7, 300, versions=versions)
         expected = oracle.expected(headers)
         data = columns(headers, packed)
-        others = {name: numpy.array(data[name]) for name in ("sport", "dport", "proto")}
+        others: dict[str, Any] = {name: numpy.array(data[name]) for name in ("sport", "dport", "proto")}
         flat = {name: b"".join(data[name]) for name in ("src", "dst")}
-        rows = {
+        rows: dict[str, Any] = {
             name: numpy.frombuffer(value, "u1").reshape(-1, size) for name, value in flat.items()
         }
         assert rules_of(table.classify(**rows, **others)) == expected
-        strided = {name: numpy.repeat(array, 2, axis=0)[::2] for name, array in rows.items()}
+        strided: dict[str, Any] = {name: numpy.repeat(array, 2, axis=0)[::2] for name, array in rows.items()}
         assert rules_of(table.classify(**strided, **others)) == expected
-        voids = {name: numpy.frombuffer(value, f"V{size}") for name, value in flat.items()}
+        voids: dict[str, Any] = {name: numpy.frombuffer(value, f"V{size}") for name, value in flat.items()}
         assert rules_of(table.classify(**voids, **others)) == expected
-        texts = {name: numpy.array(columns(headers)[name]) for name in ("src", "dst")}
+        texts: dict[str, Any] = {name: numpy.array(columns(headers)[name]) for name in ("src", "dst")}
         assert rules_of(table.classify(**texts, **others)) == expected
 
 
@@ -151,9 +151,9 @@ def test_lists_and_single_values(table: classyard.Table) -> None:
     for address in text, same, packed:
         data = columns(headers, address, proto=lambda proto: PROTOCOLS.get(proto))
         assert rules_of(table.classify(**data)) == expected
-    series = {name: polars.Series(values) for name, values in columns(headers).items()}
+    series: dict[str, Any] = {name: polars.Series(values) for name, values in columns(headers).items()}
     assert rules_of(table.classify(**series)) == expected
-    arrays = {name: pyarrow.array(values) for name, values in columns(headers).items()}
+    arrays: dict[str, Any] = {name: pyarrow.array(values) for name, values in columns(headers).items()}
     assert rules_of(table.classify(**arrays)) == expected
     for header in headers:
         if header.has_null():
@@ -195,8 +195,8 @@ def test_result_for_numpy_and_arrow(table: classyard.Table) -> None:
     assert result.rule[0] == rules[0] and result.rule[-1] == rules[-1]
     with pytest.raises(IndexError):
         result.rule[300]
-    with pytest.raises((BufferError, ValueError)):
-        memoryview(result.rule)[0] = 1  # type: ignore[index]
+    with pytest.raises(TypeError, match="read-only"):
+        memoryview(result.rule)[0] = 1
 
 
 def test_threads_find_the_same_winners(table: classyard.Table) -> None:
@@ -252,7 +252,7 @@ def test_columns_presets_and_constants() -> None:
         ({"dport": pyarrow.array([1.0, 2.0])}, "dport", None, "Float64"),
         ({"src": ["10.0.0.1", "10.0.0.1.2"]}, "src", 1, "`10.0.0.1.2`"),
         ({"src": ["10.0.0.1", "::1"]}, "dst", 1, "IPv6 address, and `dst` has an IPv4"),
-        ({"proto": "tpc"}, None, None, "`tpc` is no value of the field `proto`"),
+        ({"proto": "tpc"}, None, None, "the field `proto` cannot have the constant `tpc`"),
         ({"prot": [6, 6]}, "dport", None, "prot"),
     ],
 )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import doctest
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import classyard
 
@@ -12,7 +14,13 @@ def test_examples_of_docstrings() -> None:
     finder = doctest.DocTestFinder(exclude_empty=True)
     runner = doctest.DocTestRunner()
     with_examples = set()
-    for test in finder.find(classyard, "classyard", globs={}):
+    tests = finder.find(classyard, "classyard", globs={})
+    # The finder leaves out functions and static methods that are not written in Python.
+    functions: list[Callable[..., Any]] = [classyard.Policy.parse, classyard.Policy.from_rules]
+    functions += [classyard.lint, classyard.diff, classyard.query]
+    for function in functions:
+        tests += finder.find(function, f"classyard.{function.__qualname__}", module=False, globs={})
+    for test in tests:
         if test.examples:
             with_examples.add(test.name)
             runner.run(test)
@@ -34,6 +42,7 @@ def test_everything_public_has_documentation() -> None:
         value = getattr(classyard, name)
         if callable(value):
             assert value.__doc__, name
+        if isinstance(value, type):
             public = [member for member in vars(value) if not member.startswith("_")]
             for member in public:
                 assert getattr(value, member).__doc__, f"{name}.{member}"

@@ -117,9 +117,7 @@ def test_explain_lists_the_rules_that_the_winner_beats() -> None:
     for header in random_headers(7, 100):
         matching = [rule for rule in oracle.rules.values() if rule.matches(header)]
         matching.sort(key=lambda rule: (-rule.priority, rule.id))
-        explanation = table.explain(
-            src=header.src, dst=header.dst, sport=header.sport, dport=header.dport, proto=header.proto
-        )  # type: ignore[arg-type]
+        explanation = table.explain(**vars(header))
         winner = [explanation.winner] if explanation.winner else []
         assert [rule.id for rule in winner + explanation.beaten] == [rule.id for rule in matching]
         assert explanation.verdict.rule == (matching[0].id if matching else None)
@@ -176,7 +174,7 @@ def test_readers_see_whole_transactions() -> None:
 def test_engines() -> None:
     policy = Oracle().policy()
     assert len(classyard.Table(policy)) == 0
-    with pytest.raises(classyard.Error, match="unknown engine"):
+    with pytest.raises(classyard.Error, match="there is no engine `frost`"):
         classyard.Table(policy, engine="frost")
     with pytest.raises(classyard.Error, match="rfc"):
         classyard.Table(policy, engine="rfc")

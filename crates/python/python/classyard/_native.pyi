@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Final, Protocol, TypeAlias, final, type_check_only
+from typing import Any, Final, Protocol, TypeAlias, SupportsIndex, final, type_check_only
 
 __all__ = [
     "NO_RULE",
@@ -52,7 +52,7 @@ class _Address(Protocol):
     @property
     def packed(self) -> bytes: ...
 
-_Value: TypeAlias = int | str | _Address
+_Value: TypeAlias = SupportsIndex | str | _Address
 _Batch: TypeAlias = _ArrowArray | _ArrowStream
 _Column: TypeAlias = _Value | _Batch | _Buffer | Iterable[_Value | bytes | None]
 
