@@ -252,21 +252,29 @@ impl Winners {
         UInt32Array::new(rules.collect::<Vec<_>>().into(), self.match_nulls())
     }
 
-    /// Returns the column `action_id`. `rules` must be those of the lookup.
+    /// Returns the column `action_id`. `rules` must be the rules of the lookup.
     #[must_use]
     pub fn action_ids(&self, rules: &dyn Rules) -> UInt32Array {
-        let action = |part, winner| rules.action(part, winner).map_or(0, |action| action.0);
-        UInt32Array::new(self.for_each_winner(action).into(), self.match_nulls())
+        UInt32Array::new(self.action_numbers(rules, 0).into(), self.match_nulls())
     }
 
-    /// Returns the column `cookie`. `rules` must be those of the lookup.
+    /// Returns the number of each winner's action, and `miss` in rows without a match. `rules`
+    /// must be the rules of the lookup.
+    #[must_use]
+    pub fn action_numbers(&self, rules: &dyn Rules, miss: u32) -> Vec<u32> {
+        self.for_each_winner(miss, |part, winner| {
+            rules.action(part, winner).map_or(miss, |action| action.0)
+        })
+    }
+
+    /// Returns the column `cookie`. `rules` must be the rules of the lookup.
     #[must_use]
     pub fn cookies(&self, rules: &dyn Rules) -> UInt64Array {
         let cookie = |part, winner| rules.cookie(part, winner).unwrap_or(0);
-        UInt64Array::new(self.for_each_winner(cookie).into(), self.match_nulls())
+        UInt64Array::new(self.for_each_winner(0, cookie).into(), self.match_nulls())
     }
 
-    /// Returns some columns as a record batch. `rules` must be those of the lookup.
+    /// Returns some columns as a record batch. `rules` must be the rules of the lookup.
     /// `names` has the names of actions, by their number; another action has its number as
     /// its name.
     #[must_use]
@@ -292,10 +300,10 @@ impl Winners {
         is_miss.then(|| NullBuffer::new(self.matched_rows()))
     }
 
-    /// Returns a number for each row, 0 for rows without a match. Computes the number once
-    /// for each rule of a part.
-    fn for_each_winner<T: Copy + Default>(&self, number: impl Fn(PartId, Winner) -> T) -> Vec<T> {
-        let mut numbers = vec![T::default(); self.winners.len()];
+    /// Returns a number for each row, and `miss` for rows without a match. Computes the number
+    /// once for each rule of a part.
+    fn for_each_winner<T: Copy>(&self, miss: T, number: impl Fn(PartId, Winner) -> T) -> Vec<T> {
+        let mut numbers = vec![miss; self.winners.len()];
         for (part, rows) in &self.parts {
             let mut known = KnownRules::new(self.winners.len());
             let mut set = |row: usize| {

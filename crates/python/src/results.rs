@@ -51,18 +51,17 @@ impl Result {
         version: u64,
     ) -> Result {
         let rows = chunks.iter().map(|chunk| chunk.winners().len()).sum();
-        let (mut ids, mut actions) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
+        let mut ids = Vec::with_capacity(rows);
+        let mut actions = Vec::new();
         let mut other_family_rows = 0;
         for chunk in chunks {
             let winners = chunk.winners().iter();
             ids.extend(winners.map(|winner| winner.rule().map_or(NO_RULE, RuleId::get)));
-            let numbers = chunk.action_ids(rules);
-            let start = actions.len();
-            actions.extend_from_slice(numbers.values());
-            for (action, winner) in actions[start..].iter_mut().zip(chunk.winners()) {
-                if winner.is_miss() {
-                    *action = NO_RULE;
-                }
+            let mut numbers = chunk.action_numbers(rules, NO_RULE);
+            // The numbers of the first chunk are not copied.
+            match actions.is_empty() {
+                true => actions = numbers,
+                false => actions.append(&mut numbers),
             }
             other_family_rows += chunk.other_family_rows();
         }

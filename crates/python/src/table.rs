@@ -104,21 +104,14 @@ impl Table {
         Ok(Winning::new(&chunks, &*guard, actions, version))
     }
 
-    /// Looks up a single header, and returns it with its part.
-    fn look_up_one(
-        &self,
-        batch: &RecordBatch,
-        mapping: &Mapping,
-    ) -> Result<(Verdict, Option<(PartId, Vec<u128>)>), BatchError> {
+    /// Looks up a single header.
+    fn look_up_one(&self, batch: &RecordBatch, mapping: &Mapping) -> Result<Verdict, BatchError> {
         let mut reader = self.table.reader();
         let guard = reader.pin();
         let fields = self.with_names(|names| Arc::clone(&names.fields));
-        let headers = Headers::read(batch, mapping, &fields)?;
-        let header = headers.header(0);
-        Ok((
-            self.verdict(&guard, header.as_ref(), guard.version().transactions()),
-            header,
-        ))
+        let header = Headers::read(batch, mapping, &fields)?.header(0);
+        let version = guard.version().transactions();
+        Ok(self.verdict(&guard, header.as_ref(), version))
     }
 
     fn verdict(
@@ -397,8 +390,8 @@ impl Table {
         fields: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Verdict> {
         let (batch, mapping) = one_header(py, fields)?;
-        let found = self.look_up_one(&batch, &mapping);
-        Ok(found.map_err(|error| batch_error(py, &error))?.0)
+        let verdict = self.look_up_one(&batch, &mapping);
+        verdict.map_err(|error| batch_error(py, &error))
     }
 
     /// Returns all rules that match a header: the winner, and the rules that it beats.
