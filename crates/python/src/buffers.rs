@@ -113,7 +113,8 @@ fn array(bytes: Buffer, kind: Kind, size: usize) -> Option<ArrayRef> {
 fn shared(buffer: PyUntypedBuffer, length: usize, alignment: usize) -> Buffer {
     let start = buffer.buf_ptr().cast::<u8>();
     let Some(start) = NonNull::new(start).filter(|_| length > 0) else {
-        return Buffer::from_vec(Vec::<u8>::new());
+        // Aligned for numbers of every type.
+        return MutableBuffer::new(0).into();
     };
     // SAFETY: a contiguous buffer has this many bytes, and Python keeps them in place until
     // the buffer is released, which happens when the owner is dropped.

@@ -88,6 +88,9 @@ fn import_array(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     // SAFETY: a capsule of this name has a pointer to such a structure, which is valid while
     // the capsule exists. The capsules exist until the end of this function.
     let data = unsafe {
+        if array.as_ref().is_released() || schema.as_ref().release().is_none() {
+            return Err(other("the capsules were already used; make new ones"));
+        }
         let array = FFI_ArrowArray::from_raw(array.as_ptr());
         from_ffi(array, schema.as_ref())
     };

@@ -10,7 +10,7 @@ use arrow_schema::{Field, Schema};
 use classyard_arrow::{Constant, Mapping};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyInt, PyString};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyString};
 
 use crate::buffers;
 use crate::capsules;
@@ -71,6 +71,10 @@ pub(crate) fn constant(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<
     if is_address(value)? {
         return Ok(Some(Constant::Text(value.str()?.to_string())));
     }
+    // The bytes of an address.
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        return Ok(Some(Constant::Text(bytes_as_text(bytes.as_bytes()))));
+    }
     Ok(None)
 }
 
@@ -103,15 +107,14 @@ fn column(name: &str, value: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
             )
         });
     }
-    let is_bytes = value.is_instance_of::<PyBytes>() || value.is_instance_of::<PyByteArray>();
-    if !is_bytes && let Ok(buffer) = PyUntypedBuffer::get(value) {
+    if let Ok(buffer) = PyUntypedBuffer::get(value) {
         let format = buffer.format().to_string_lossy().into_owned();
         let shape = buffer.shape().to_vec();
         if let Some(array) = buffers::column(buffer) {
             return Ok(array);
         }
-        // Arrays of texts are read item by item.
-        if !format.ends_with('w') || shape.len() != 1 {
+        // Arrays of texts and of objects are read item by item.
+        if !format.ends_with(['w', 'O']) || shape.len() != 1 {
             let message = format!(
                 "column `{name}` is an array of shape {shape:?} and format `{format}`; expected \
                  integers, rows of 4 or 16 bytes, or strings"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import ipaddress
 from typing import Any
 
@@ -116,7 +117,7 @@ def test_integers_of_numpy_of_every_type(table4: classyard.Table) -> None:
             strided: dict[str, Any] = {name: numpy.repeat(array, 2)[::2] for name, array in arrays.items()}
             assert not strided["src"].flags.c_contiguous
             assert rules_of(table4.classify(**strided)) == expected
-            backwards: dict[str, Any] = {name: array[::-1] for name, array in arrays.items()}
+            backwards: dict[str, Any] = {name: array_[::-1] for name, array_ in arrays.items()}
             assert rules_of(table4.classify(**backwards)) == expected[::-1]
 
 
@@ -309,3 +310,64 @@ def test_empty_batches(table: classyard.Table) -> None:
     assert pyarrow.table(table.classify(arrow([]))).num_rows == 0
     assert len(table.classify(**columns([]))) == 0
     assert numpy.asarray(table.classify(arrow([])).rule).shape == (0,)
+    empty: dict[str, Any] = {name: numpy.zeros(0, "u2") for name in columns([])}
+    assert len(table.classify(**empty)) == 0
+    rows: Any = numpy.zeros((0, 16), "u1")
+    assert len(table.classify(**(empty | {"src": rows, "dst": rows}))) == 0
+
+
+def test_arrays_of_unusual_layout(table: classyard.Table) -> None:
+    headers = random_headers(13, 200, versions=(4,))
+    expected = ORACLE.expected(headers)
+    data = columns(headers, packed)
+    others = {name: data[name] for name in ("sport", "dport", "proto")}
+    rows = numpy.frombuffer(b"".join(data["src"] + data["dst"]), "u1").reshape(2, -1, 4)
+    fortran: dict[str, Any] = {
+        name: numpy.asfortranarray(array_) for name, array_ in zip(("src", "dst"), rows)
+    }
+    assert rules_of(table.classify(**fortran, **others)) == expected
+    memory = b"x" + numpy.array(data["dport"], "u2").tobytes()
+    unaligned: Any = numpy.frombuffer(memory, "u2", offset=1)
+    assert rules_of(table.classify(**fortran, **(others | {"dport": unaligned}))) == expected
+    objects: Any = numpy.array(columns(headers)["src"], dtype=object)
+    assert rules_of(table.classify(**(fortran | others | {"src": objects}))) == expected
+    numbers: Any = array.array("H", data["dport"])
+    assert rules_of(table.classify(**(fortran | others | {"dport": numbers}))) == expected
+    header = headers[0]
+    assert header.src is not None and header.dst is not None
+    row: dict[str, Any] = vars(header) | {"src": header.src.packed, "dst": header.dst.packed}
+    assert table.classify_one(**row).rule == expected[0]
+
+
+class Capsules:
+    """An object with capsules of Arrow that were made before."""
+
+    def __init__(self, capsules: Any) -> None:
+        self.capsules = capsules
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> Any:
+        return self.capsules
+
+
+def test_bad_capsules_are_errors(table: classyard.Table) -> None:
+    batch = arrow(random_headers(14, 5)).to_batches()[0]
+    capsules = Capsules(batch.__arrow_c_array__())
+    assert len(table.classify(capsules)) == 5
+    with pytest.raises(classyard.Error, match="already used"):
+        table.classify(capsules)
+    with pytest.raises(ValueError, match="incorrect name"):
+        table.classify(Capsules(batch.__arrow_c_array__()[::-1]))
+    with pytest.raises(TypeError):
+        table.classify(Capsules((1, 2)))
+    with pytest.raises(classyard.Error, match="with nulls"):
+        table.classify(pyarrow.array([{"src": "10.0.0.1"}, None]))
+    with pytest.raises(classyard.Error, match="expected a record batch"):
+        table.classify(pyarrow.array([1]))
+
+    def failing() -> Any:
+        yield batch
+        raise RuntimeError("no more rows")
+
+    stream = pyarrow.RecordBatchReader.from_batches(batch.schema, failing())
+    with pytest.raises(classyard.Error, match="no more rows"):
+        table.classify(stream)

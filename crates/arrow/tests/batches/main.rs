@@ -76,7 +76,7 @@ fn check(policy: &Policy, batch: &RecordBatch, rows: &[Row], mapping: &Mapping, 
             .then(|| (ids.value(index), actions.value(index), cookies.value(index)));
         assert_eq!(winner, expected.flatten(), "{what}");
         assert_eq!(actions.is_valid(index), winner.is_some(), "{what}");
-        let name = (&names).into_iter().nth(index).unwrap();
+        let name = names.into_iter().nth(index).unwrap();
         assert_eq!(
             name,
             winner.map(|(_, action, _)| format!("a{action}")).as_deref(),

@@ -52,9 +52,9 @@ class _Address(Protocol):
     @property
     def packed(self) -> bytes: ...
 
-_Value: TypeAlias = SupportsIndex | str | _Address
+_Value: TypeAlias = SupportsIndex | str | bytes | _Address
 _Batch: TypeAlias = _ArrowArray | _ArrowStream
-_Column: TypeAlias = _Value | _Batch | _Buffer | Iterable[_Value | bytes | None]
+_Column: TypeAlias = _Value | _Batch | _Buffer | Iterable[_Value | None]
 
 class Error(Exception): ...
 
