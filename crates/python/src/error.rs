@@ -82,7 +82,7 @@ fn parse_error(
 }
 
 /// Returns the error of reading rules. `offset` is added to the numbers of lines, if the text
-/// is a part of what the caller wrote.
+/// is one line of a list.
 pub(crate) fn read_error(py: Python<'_>, error: &ReadError, offset: i64) -> PyErr {
     match error {
         ReadError::Bad(problems) => {

@@ -32,7 +32,7 @@ pub(crate) struct Policy {
     pub(crate) data: Arc<PolicyData>,
 }
 
-/// The rules, and what a file says about them.
+/// The rules, with the lines, lists and notes of their file.
 #[derive(Clone)]
 pub(crate) struct PolicyData {
     pub(crate) rules: classyard::Policy,

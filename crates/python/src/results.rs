@@ -282,7 +282,7 @@ impl Array {
     }
 
     /// # Safety
-    /// `view` points to a structure that Python wants to be filled in.
+    /// `view` points to a structure of Python, which this function fills.
     unsafe fn __getbuffer__(
         slf: Bound<'_, Self>,
         view: *mut ffi::Py_buffer,

@@ -495,7 +495,7 @@ impl Table {
         self.table.reader().pin().version().transactions()
     }
 
-    /// The engine, as it was given.
+    /// The name and the options of the engine.
     #[getter]
     fn engine(&self) -> &str {
         &self.engine

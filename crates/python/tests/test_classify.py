@@ -93,6 +93,10 @@ def test_polars_pandas_and_duckdb(table: classyard.Table) -> None:
     without_nulls = [header for header in headers if not header.has_null()]
     pandas_frame = pandas.DataFrame(columns(without_nulls))
     assert rules_of(table.classify(pandas_frame)) == ORACLE.expected(without_nulls)
+    with_nulls = pandas.DataFrame(columns(headers))
+    with pytest.raises(classyard.ColumnError, match="Float64"):
+        table.classify(with_nulls)
+    assert rules_of(table.classify(with_nulls.convert_dtypes())) == expected
     relation = duckdb.sql("select * from frame")
     assert rules_of(table.classify(relation)) == expected
     result = table.classify(relation)
