@@ -247,23 +247,25 @@ fn part_headers(
 }
 
 impl PartHeaders {
-    /// Returns the columns.
+    /// Returns the values of each field.
+    pub(crate) fn values(&self) -> Vec<Column<'_>> {
+        let columns = self.columns.iter();
+        columns.map(|column| column.column(self.count)).collect()
+    }
+
+    /// Returns the [`values`](Self::values) as headers.
     ///
     /// # Panics
     /// If a value does not fit its field.
-    pub(crate) fn columns(&self) -> Columns<'_> {
-        self.checked().expect("the columns were checked")
-    }
-
-    fn checked(&self) -> Result<Columns<'_>, ColumnError> {
-        let columns = self.columns.iter().map(|column| column.column(self.count));
-        let columns: Vec<Column<'_>> = columns.collect();
-        Columns::new(&self.fields.schema, &columns)
+    pub(crate) fn columns<'a>(&self, values: &'a [Column<'a>]) -> Columns<'a> {
+        let columns = Columns::new(&self.fields.schema, values);
+        columns.expect("the columns were checked")
     }
 
     /// Checks that every value fits its field.
     fn check(&self, values: &[FieldValues]) -> Result<(), BatchError> {
-        let Err(error) = self.checked() else {
+        let columns = self.values();
+        let Err(error) = Columns::new(&self.fields.schema, &columns) else {
             return Ok(());
         };
         let ColumnError::ValueTooLarge {

@@ -164,7 +164,8 @@ impl Headers {
         for part in self.into_parts() {
             let classifier = rules.classifier().part(part.fields.part);
             let mut part_winners = vec![Winner::MISS; part.count];
-            classify(classifier, &part.columns(), &mut part_winners, threads);
+            let values = part.values();
+            classify(classifier, &part.columns(&values), &mut part_winners, threads);
             match &part.rows {
                 None => winners.winners = part_winners,
                 Some(rows_of_part) => {
