@@ -165,7 +165,12 @@ impl Headers {
             let classifier = rules.classifier().part(part.fields.part);
             let mut part_winners = vec![Winner::MISS; part.count];
             let values = part.values();
-            classify(classifier, &part.columns(&values), &mut part_winners, threads);
+            classify(
+                classifier,
+                &part.columns(&values),
+                &mut part_winners,
+                threads,
+            );
             match &part.rows {
                 None => winners.winners = part_winners,
                 Some(rows_of_part) => {
