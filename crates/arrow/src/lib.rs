@@ -28,10 +28,11 @@
 //! let headers = Headers::read(&batch, &mapping, &HeaderFields::of(&policy))?;
 //! let mut reader = table.reader();
 //! let guard = reader.pin();
-//! let winners = headers.classify(&*guard, 1);
+//! let outputs = [Output::Matched, Output::Action];
+//! let winners = headers.classify(&*guard, &outputs, 1);
 //! assert_eq!(winners.rules().iter().collect::<Vec<_>>(), [Some(7), None]);
 //! let names = ["permit".to_owned()];
-//! let results = winners.to_batch(&*guard, &names, &[Output::Matched, Output::Action]);
+//! let results = winners.to_batch(&names, &outputs);
 //! assert_eq!(results.num_columns(), 2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -75,4 +76,4 @@ pub use family::Family;
 pub use fields::HeaderFields;
 pub use headers::{Headers, MAX_ROWS};
 pub use mapping::{Constant, Mapping};
-pub use winners::{BuiltPolicy, Output, Rules, Winners, action_names};
+pub use winners::{BuiltPolicy, NO_RULE, Output, Rules, Winners, action_names};

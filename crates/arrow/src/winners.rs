@@ -10,10 +10,11 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{DataType, Field, Schema};
+use classyard::classifier::BATCH;
 use classyard::columns::Columns;
 use classyard::policy::PartId;
 use classyard::table::PolicyReplica;
-use classyard::{ActionId, Classifier, Policy, PolicyClassifier, RuleId, Scratch, Winner};
+use classyard::{ActionId, Policy, PolicyClassifier, RuleId, Scratch, Winner};
 
 use crate::headers::Headers;
 
@@ -127,17 +128,96 @@ impl Output {
     }
 }
 
-/// The winners of a batch's headers, one for each row. Rows without a header (see
+/// The rule id and the action number of rows without a match. No rule has this id.
+pub const NO_RULE: u32 = u32::MAX;
+
+/// The winners of a batch's headers: numbers for each row. Rows without a header (see
 /// [`Headers`]) have nulls in all outputs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Winners {
-    /// A winner for each row: a miss in rows without a header.
-    winners: Vec<Winner>,
+    numbers: Numbers,
     /// True in rows with a header. `None` if all rows have one.
     headers: Option<NullBuffer>,
-    /// The part and the rows of its headers; `None` if these are all rows.
-    parts: Vec<(PartId, Option<Vec<u32>>)>,
     other_family_rows: usize,
+}
+
+/// The numbers of rows. `actions` and `cookies` are empty if they are not requested.
+#[derive(Clone, Debug, PartialEq)]
+struct Numbers {
+    rules: Vec<u32>,
+    actions: Vec<u32>,
+    cookies: Vec<u64>,
+}
+
+impl Numbers {
+    /// Returns the numbers of `rows` rows without a match.
+    fn without_match(rows: usize, outputs: &[Output]) -> Numbers {
+        Numbers {
+            rules: vec![NO_RULE; rows],
+            actions: vec![NO_RULE; requested(outputs, ACTION_OUTPUTS, rows)],
+            ..Numbers::zeroed(rows, outputs)
+        }
+    }
+
+    /// Returns numbers that are written before they are read. The memory is not filled.
+    fn zeroed(rows: usize, outputs: &[Output]) -> Numbers {
+        Numbers {
+            rules: vec![0; rows],
+            actions: vec![0; requested(outputs, ACTION_OUTPUTS, rows)],
+            cookies: vec![0; requested(outputs, &[Output::Cookie], rows)],
+        }
+    }
+
+    fn as_places(&mut self) -> Places<'_> {
+        Places {
+            rules: &mut self.rules,
+            actions: &mut self.actions,
+            cookies: &mut self.cookies,
+        }
+    }
+
+    /// Copies the numbers of some rows to their places.
+    fn scatter(&mut self, rows: &[u32], of_rows: &Numbers) {
+        fn copy<T: Copy>(places: &mut [T], rows: &[u32], numbers: &[T]) {
+            for (&row, &number) in rows.iter().zip(numbers) {
+                places[row as usize] = number;
+            }
+        }
+        copy(&mut self.rules, rows, &of_rows.rules);
+        copy(&mut self.actions, rows, &of_rows.actions);
+        copy(&mut self.cookies, rows, &of_rows.cookies);
+    }
+}
+
+/// The outputs that need the numbers of actions.
+const ACTION_OUTPUTS: &[Output] = &[Output::Action, Output::ActionId];
+
+/// Returns the number of rows if any of `wanted` is requested, otherwise 0.
+fn requested(outputs: &[Output], wanted: &[Output], rows: usize) -> usize {
+    let is_wanted = outputs.iter().any(|output| wanted.contains(output));
+    if is_wanted { rows } else { 0 }
+}
+
+/// Places for the numbers of successive rows.
+struct Places<'a> {
+    rules: &'a mut [u32],
+    actions: &'a mut [u32],
+    cookies: &'a mut [u64],
+}
+
+impl<'a> Places<'a> {
+    /// Takes the places of the first rows.
+    fn take_rows(&mut self, rows: usize) -> Places<'a> {
+        fn take<'a, T>(places: &mut &'a mut [T], rows: usize) -> &'a mut [T] {
+            let count = rows.min(places.len());
+            places.split_off_mut(..count).expect("at most all places")
+        }
+        Places {
+            rules: take(&mut self.rules, rows),
+            actions: take(&mut self.actions, rows),
+            cookies: take(&mut self.cookies, rows),
+        }
+    }
 }
 
 /// The minimum number of rows of a thread. Starting a thread takes some 20 µs, the time of
@@ -146,85 +226,132 @@ const MIN_ROWS_PER_THREAD: usize = 8192;
 
 impl Headers {
     /// Looks up all headers, with at most `threads` threads. All threads use the same
-    /// version of the rules.
+    /// version of the rules. `outputs` are the columns that the winners must have;
+    /// [`Output::Matched`] and [`Output::Rule`] they have always.
     ///
     /// # Panics
     /// If the rules have other parts than the fields that the headers were read for.
     #[must_use]
-    pub fn classify(self, rules: &dyn Rules, threads: usize) -> Winners {
+    pub fn classify(self, rules: &dyn Rules, outputs: &[Output], threads: usize) -> Winners {
         let rows = self.rows();
         let other_family_rows = self.other_family_rows();
-        let mut winners = Winners {
-            winners: Vec::new(),
-            headers: None,
-            parts: Vec::new(),
-            other_family_rows,
+        let parts = self.into_parts();
+        let all_have_headers = matches!(&parts[..], [part] if part.rows.is_none());
+        let mut numbers = match all_have_headers {
+            true => Numbers::zeroed(rows, outputs),
+            false => Numbers::without_match(rows, outputs),
         };
         let mut has_header = Vec::new();
-        for part in self.into_parts() {
-            let classifier = rules.classifier().part(part.fields.part);
-            let mut part_winners = vec![Winner::MISS; part.count];
+        for part in parts {
             let values = part.values();
-            classify(
-                classifier,
-                &part.columns(&values),
-                &mut part_winners,
-                threads,
-            );
+            let lookup = Lookup {
+                rules,
+                part: part.fields.part,
+                columns: part.columns(&values),
+            };
             match &part.rows {
-                None => winners.winners = part_winners,
+                None => lookup.with_threads(numbers.as_places(), threads),
                 Some(rows_of_part) => {
-                    winners.winners.resize(rows, Winner::MISS);
+                    let mut of_part = Numbers::zeroed(part.count, outputs);
+                    lookup.with_threads(of_part.as_places(), threads);
+                    numbers.scatter(rows_of_part, &of_part);
                     has_header.resize(rows, false);
-                    for (&row, winner) in rows_of_part.iter().zip(part_winners) {
-                        winners.winners[row as usize] = winner;
+                    for &row in rows_of_part {
                         has_header[row as usize] = true;
                     }
                 }
             }
-            winners.parts.push((part.fields.part, part.rows));
         }
-        if winners.winners.len() < rows {
-            winners.winners.resize(rows, Winner::MISS);
+        if !all_have_headers {
             has_header.resize(rows, false);
         }
         let headers = (!has_header.is_empty()).then(|| NullBuffer::from(has_header));
-        winners.headers = headers.filter(|headers| headers.null_count() > 0);
-        winners
+        Winners {
+            numbers,
+            headers: headers.filter(|headers| headers.null_count() > 0),
+            other_family_rows,
+        }
     }
 }
 
-fn classify(
-    classifier: &dyn Classifier,
-    columns: &Columns<'_>,
-    winners: &mut [Winner],
-    threads: usize,
-) {
-    let threads = threads.min(winners.len() / MIN_ROWS_PER_THREAD).max(1);
-    if threads == 1 {
-        classifier.classify_columns(columns, winners, &mut Scratch::new());
-        return;
-    }
-    let rows_per_thread = winners.len().div_ceil(threads);
-    std::thread::scope(|scope| {
-        for (index, winners) in winners.chunks_mut(rows_per_thread).enumerate() {
-            let start = index * rows_per_thread;
-            let columns = columns.range(start..start + winners.len());
-            scope.spawn(move || {
-                classifier.classify_columns(&columns, winners, &mut Scratch::new());
-            });
+/// Headers of one part, and the rules that they are looked up in.
+#[derive(Clone)]
+struct Lookup<'a> {
+    rules: &'a dyn Rules,
+    part: PartId,
+    columns: Columns<'a>,
+}
+
+impl Lookup<'_> {
+    fn with_threads(&self, mut places: Places<'_>, threads: usize) {
+        let rows = self.columns.rows();
+        let threads = threads.min(rows / MIN_ROWS_PER_THREAD).max(1);
+        if threads == 1 {
+            return self.on_this_thread(places);
         }
-    });
+        let rows_per_thread = rows.div_ceil(threads);
+        std::thread::scope(|scope| {
+            for start in (0..rows).step_by(rows_per_thread) {
+                let end = rows.min(start + rows_per_thread);
+                let lookup = Lookup {
+                    columns: self.columns.range(start..end),
+                    ..self.clone()
+                };
+                let places = places.take_rows(end - start);
+                scope.spawn(move || lookup.on_this_thread(places));
+            }
+        });
+    }
+
+    /// Looks up a batch at a time, and writes its numbers while its winners are in the cache.
+    fn on_this_thread(&self, places: Places<'_>) {
+        let rows = self.columns.rows();
+        let classifier = self.rules.classifier().part(self.part);
+        let (mut scratch, mut winners) = (Scratch::new(), [Winner::MISS; BATCH]);
+        let mut actions = KnownRules::new(rows, NO_RULE);
+        let mut cookies = KnownRules::new(rows, u64::MAX);
+        for start in (0..rows).step_by(BATCH) {
+            let batch = start..rows.min(start + BATCH);
+            let winners = &mut winners[..batch.len()];
+            let columns = self.columns.range(batch.clone());
+            classifier.classify_columns(&columns, winners, &mut scratch);
+            for (place, winner) in places.rules[batch.clone()].iter_mut().zip(&*winners) {
+                *place = winner.rule().map_or(NO_RULE, RuleId::get);
+            }
+            if !places.actions.is_empty() {
+                for (place, winner) in places.actions[batch.clone()].iter_mut().zip(&*winners) {
+                    *place = actions.number(*winner, NO_RULE, || {
+                        let action = self.rules.action(self.part, *winner);
+                        action.map_or(NO_RULE, |action| action.0)
+                    });
+                }
+            }
+            if !places.cookies.is_empty() {
+                for (place, winner) in places.cookies[batch].iter_mut().zip(&*winners) {
+                    *place = cookies.number(*winner, 0, || {
+                        self.rules.cookie(self.part, *winner).unwrap_or(0)
+                    });
+                }
+            }
+        }
+    }
 }
 
 impl Winners {
-    /// Returns the winner of each row: a miss in rows without a header.
+    /// Returns the number of rows.
     #[must_use]
-    pub fn winners(&self) -> &[Winner] {
-        &self.winners
+    pub fn rows(&self) -> usize {
+        self.numbers.rules.len()
     }
 
-    /// Returns the rows that have a header; `None` if all have.
+    /// Returns for each row the id of the winner, and the number of its action if actions were
+    /// requested: [`NO_RULE`] in rows without a match.
+    #[must_use]
+    pub fn into_numbers(self) -> (Vec<u32>, Vec<u32>) {
+        (self.numbers.rules, self.numbers.actions)
+    }
+
+    /// Returns the rows with a header; `None` if all rows have one.
     #[must_use]
     pub fn headers(&self) -> Option<&NullBuffer> {
         self.headers.as_ref()
@@ -244,116 +371,107 @@ impl Winners {
     }
 
     fn matched_rows(&self) -> BooleanBuffer {
-        self.winners
-            .iter()
-            .map(|winner| !winner.is_miss())
-            .collect()
+        let rules = self.numbers.rules.iter();
+        rules.map(|&rule| rule != NO_RULE).collect()
     }
 
     /// Returns the column `rule`. Rows without a match are null.
     #[must_use]
     pub fn rules(&self) -> UInt32Array {
-        let rules = self.winners.iter();
-        let rules = rules.map(|winner| winner.rule().map_or(0, RuleId::get));
-        UInt32Array::new(rules.collect::<Vec<_>>().into(), self.match_nulls())
+        UInt32Array::new(self.numbers.rules.clone().into(), self.match_nulls())
     }
 
-    /// Returns the column `action_id`. `rules` must be the rules of the lookup.
+    /// Returns the column `action_id`.
+    ///
+    /// # Panics
+    /// If actions were not requested.
     #[must_use]
-    pub fn action_ids(&self, rules: &dyn Rules) -> UInt32Array {
-        UInt32Array::new(self.action_numbers(rules, 0).into(), self.match_nulls())
+    pub fn action_ids(&self) -> UInt32Array {
+        UInt32Array::new(self.numbers.actions.clone().into(), self.match_nulls())
     }
 
-    /// Returns the number of each winner's action, and `miss` in rows without a match. `rules`
-    /// must be the rules of the lookup.
+    /// Returns the column `cookie`.
+    ///
+    /// # Panics
+    /// If cookies were not requested.
     #[must_use]
-    pub fn action_numbers(&self, rules: &dyn Rules, miss: u32) -> Vec<u32> {
-        self.for_each_winner(miss, |part, winner| {
-            rules.action(part, winner).map_or(miss, |action| action.0)
-        })
+    pub fn cookies(&self) -> UInt64Array {
+        UInt64Array::new(self.numbers.cookies.clone().into(), self.match_nulls())
     }
 
-    /// Returns the column `cookie`. `rules` must be the rules of the lookup.
+    /// Returns some columns as a record batch. `names` has the names of actions, by their
+    /// number; another action has its number as its name.
+    ///
+    /// # Panics
+    /// If an output was not requested.
     #[must_use]
-    pub fn cookies(&self, rules: &dyn Rules) -> UInt64Array {
-        let cookie = |part, winner| rules.cookie(part, winner).unwrap_or(0);
-        UInt64Array::new(self.for_each_winner(0, cookie).into(), self.match_nulls())
-    }
-
-    /// Returns some columns as a record batch. `rules` must be the rules of the lookup.
-    /// `names` has the names of actions, by their number; another action has its number as
-    /// its name.
-    #[must_use]
-    pub fn to_batch(&self, rules: &dyn Rules, names: &[String], outputs: &[Output]) -> RecordBatch {
+    pub fn to_batch(&self, names: &[String], outputs: &[Output]) -> RecordBatch {
         let columns = outputs.iter().map(|output| -> ArrayRef {
             match output {
                 Output::Matched => Arc::new(self.matched()),
                 Output::Rule => Arc::new(self.rules()),
-                Output::Action => Arc::new(action_names(&self.action_ids(rules), names)),
-                Output::ActionId => Arc::new(self.action_ids(rules)),
-                Output::Cookie => Arc::new(self.cookies(rules)),
+                Output::Action => Arc::new(action_names(&self.action_ids(), names)),
+                Output::ActionId => Arc::new(self.action_ids()),
+                Output::Cookie => Arc::new(self.cookies()),
             }
         });
         let columns: Vec<ArrayRef> = columns.collect();
-        let rows = arrow_array::RecordBatchOptions::new().with_row_count(Some(self.winners.len()));
+        let rows = arrow_array::RecordBatchOptions::new().with_row_count(Some(self.rows()));
         RecordBatch::try_new_with_options(Output::schema(outputs), columns, &rows)
             .expect("columns of one length, of the types of the schema")
     }
 
     /// Returns the nulls of columns about the winner: rows without a match.
     fn match_nulls(&self) -> Option<NullBuffer> {
-        let is_miss = self.winners.iter().any(|winner| winner.is_miss());
-        is_miss.then(|| NullBuffer::new(self.matched_rows()))
-    }
-
-    /// Returns a number for each row, and `miss` for rows without a match. Computes the number
-    /// once for each rule of a part.
-    fn for_each_winner<T: Copy>(&self, miss: T, number: impl Fn(PartId, Winner) -> T) -> Vec<T> {
-        let mut numbers = vec![miss; self.winners.len()];
-        for (part, rows) in &self.parts {
-            let mut known = KnownRules::new(self.winners.len());
-            let mut set = |row: usize| {
-                let winner = self.winners[row];
-                if !winner.is_miss() {
-                    numbers[row] = known.get(winner, || number(*part, winner));
-                }
-            };
-            match rows {
-                None => (0..self.winners.len()).for_each(set),
-                Some(rows) => rows.iter().for_each(|&row| set(row as usize)),
-            }
-        }
-        numbers
+        let has_misses = self.numbers.rules.contains(&NO_RULE);
+        has_misses.then(|| NullBuffer::new(self.matched_rows()))
     }
 }
 
 /// Numbers that were computed for rules: in an array for small ids, in a map for others.
 struct KnownRules<T> {
-    by_small_id: Vec<Option<T>>,
+    by_small_id: Vec<T>,
+    /// Stands for a number that is not known. A rule whose number is equal is computed again.
+    unknown: T,
     limit: usize,
     by_id: HashMap<u32, T>,
 }
 
-impl<T: Copy> KnownRules<T> {
+impl<T: Copy + PartialEq> KnownRules<T> {
     /// `rows` is the number of rows: the array gets at most this length, but at least 65,536.
-    fn new(rows: usize) -> KnownRules<T> {
+    fn new(rows: usize, unknown: T) -> KnownRules<T> {
         KnownRules {
             by_small_id: Vec::new(),
+            unknown,
             limit: rows.max(65_536),
             by_id: HashMap::new(),
         }
     }
 
-    fn get(&mut self, winner: Winner, compute: impl FnOnce() -> T) -> T {
-        let id = winner.rule().expect("a match").get();
+    /// Returns the number of a winner's rule, or `miss`. Computes it once for each rule.
+    #[inline]
+    fn number(&mut self, winner: Winner, miss: T, compute: impl FnOnce() -> T) -> T {
+        let Some(id) = winner.rule() else {
+            return miss;
+        };
+        match self.by_small_id.get(id.get() as usize) {
+            Some(number) if *number != self.unknown => *number,
+            _ => self.compute(id.get(), compute),
+        }
+    }
+
+    #[cold]
+    fn compute(&mut self, id: u32, compute: impl FnOnce() -> T) -> T {
         let index = id as usize;
         if index >= self.limit {
             return *self.by_id.entry(id).or_insert_with(compute);
         }
         if index >= self.by_small_id.len() {
-            self.by_small_id.resize(index + 1, None);
+            let length = (index + 1).next_power_of_two().min(self.limit);
+            self.by_small_id.resize(length, self.unknown);
         }
-        *self.by_small_id[index].get_or_insert_with(compute)
+        self.by_small_id[index] = compute();
+        self.by_small_id[index]
     }
 }
 

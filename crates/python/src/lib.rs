@@ -30,6 +30,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<verdict::Explanation>()?;
     analysis::add_to(module)?;
     module.add("PRESETS", classyard_arrow::Mapping::PRESETS.to_vec())?;
-    module.add("NO_RULE", results::NO_RULE)?;
+    module.add("NO_RULE", classyard_arrow::NO_RULE)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -7,17 +7,13 @@ use std::sync::Arc;
 use arrow_array::{Array as _, ArrayRef, BooleanArray, RecordBatch, UInt32Array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Schema};
-use classyard::RuleId;
-use classyard_arrow::{Rules, Winners, action_names};
+use classyard_arrow::{NO_RULE, Output, Winners, action_names};
 use pyo3::exceptions::{PyBufferError, PyIndexError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
 use crate::capsules;
-
-/// The id and the action number of rows without a match. No rule has this id.
-pub(crate) const NO_RULE: u32 = u32::MAX;
 
 /// The winners of headers, one for each row.
 ///
@@ -43,38 +39,32 @@ pub(crate) struct Result {
 }
 
 impl Result {
+    /// The columns that lookups compute for a result.
+    pub(crate) const OUTPUTS: [Output; 3] = [Output::Matched, Output::Rule, Output::Action];
+
     /// Joins the winners of chunks.
-    pub(crate) fn new(
-        chunks: &[Winners],
-        rules: &dyn Rules,
-        names: Arc<Vec<String>>,
-        version: u64,
-    ) -> Result {
-        let rows = chunks.iter().map(|chunk| chunk.winners().len()).sum();
-        let mut ids = Vec::with_capacity(rows);
-        let mut actions = Vec::new();
-        let mut other_family_rows = 0;
-        for chunk in chunks {
-            let winners = chunk.winners().iter();
-            ids.extend(winners.map(|winner| winner.rule().map_or(NO_RULE, RuleId::get)));
-            let mut numbers = chunk.action_numbers(rules, NO_RULE);
-            // The numbers of the first chunk are not copied.
-            match actions.is_empty() {
-                true => actions = numbers,
-                false => actions.append(&mut numbers),
-            }
-            other_family_rows += chunk.other_family_rows();
-        }
+    pub(crate) fn new(chunks: Vec<Winners>, names: Arc<Vec<String>>, version: u64) -> Result {
+        let rows: usize = chunks.iter().map(Winners::rows).sum();
+        let other_family_rows = chunks.iter().map(Winners::other_family_rows).sum();
         let has_nulls = chunks.iter().any(|chunk| chunk.headers().is_some());
         let has_header = has_nulls.then(|| {
             let rows = chunks.iter().flat_map(|chunk| {
                 let headers = chunk.headers();
-                (0..chunk.winners().len()).map(move |row| headers.is_none_or(|h| h.is_valid(row)))
+                (0..chunk.rows()).map(move |row| headers.is_none_or(|h| h.is_valid(row)))
             });
             rows.collect::<BooleanBuffer>()
         });
+        // The numbers of a single chunk are not copied.
+        let mut chunks = chunks.into_iter().map(Winners::into_numbers);
+        let (mut rules, mut actions): (Vec<u32>, Vec<u32>) = chunks.next().unwrap_or_default();
+        rules.reserve(rows - rules.len());
+        actions.reserve(rows - actions.len());
+        for (more_rules, more_actions) in chunks {
+            rules.extend(more_rules);
+            actions.extend(more_actions);
+        }
         Result {
-            rules: ids.into(),
+            rules: rules.into(),
             actions: actions.into(),
             has_header,
             names,

@@ -96,12 +96,12 @@ impl Table {
         for batch in batches {
             let headers = Headers::read(batch, mapping, &fields);
             let headers = headers.map_err(|error| error.after_rows(rows))?;
-            chunks.push(headers.classify(&*guard, threads));
+            chunks.push(headers.classify(&*guard, &Winning::OUTPUTS, threads));
             rows += batch.num_rows();
         }
         let actions = self.with_names(|names| Arc::clone(&names.actions));
         let version = guard.version().transactions();
-        Ok(Winning::new(&chunks, &*guard, actions, version))
+        Ok(Winning::new(chunks, actions, version))
     }
 
     /// Looks up a single header.

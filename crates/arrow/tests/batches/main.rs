@@ -10,8 +10,10 @@ use std::sync::Arc;
 use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, DictionaryArray, RecordBatch, StringArray};
 use classyard::prelude::*;
-use classyard::{Limits, NoProgress};
-use classyard_arrow::{BatchError, BuiltPolicy, HeaderFields, Headers, Mapping, Output, Winners};
+use classyard::{Limits, NoProgress, RuleId};
+use classyard_arrow::{
+    BatchError, BuiltPolicy, HeaderFields, Headers, Mapping, NO_RULE, Output, Winners,
+};
 
 use rows::{
     ANY_ADDRESS_TYPES, Row, addresses, any_address, batch, fixed, random_policy, rng, rows,
@@ -54,12 +56,12 @@ fn check(policy: &Policy, batch: &RecordBatch, rows: &[Row], mapping: &Mapping, 
         assert!(dport.is_none_or(|port| Some(port) == row.dport.map(u128::from)));
     }
     assert_eq!(headers.header(rows.len()), None);
-    let winners = headers.classify(&rules, 1);
+    let winners = headers.classify(&rules, &Output::ALL, 1);
     let names: Vec<String> = (0..5).map(|index| format!("a{index}")).collect();
-    let results = winners.to_batch(&rules, &names, &Output::ALL);
+    let results = winners.to_batch(&names, &Output::ALL);
     assert_eq!(results.num_rows(), rows.len(), "{what}");
     let (matched, ids) = (winners.matched(), winners.rules());
-    let (actions, cookies) = (winners.action_ids(&rules), winners.cookies(&rules));
+    let (actions, cookies) = (winners.action_ids(), winners.cookies());
     let names = results.column_by_name("action").unwrap();
     let names = names
         .as_any()
@@ -143,15 +145,9 @@ fn rows_of_two_families_belong_to_their_parts() {
 /// of these, so the rules are looked up as five-tuples.
 fn check_acl(policy: &Policy, batch: &RecordBatch, rows: &[Row], what: &str) {
     let linear = build(policy, "linear");
-    let rules = BuiltPolicy {
-        policy,
-        classifier: &linear,
-    };
     let winners = classify(policy, batch, &Mapping::by_name()).unwrap();
-    assert_eq!(
-        winners.to_batch(&rules, &[], &Output::ALL).num_rows(),
-        rows.len()
-    );
+    assert_eq!(winners.to_batch(&[], &Output::ALL).num_rows(), rows.len());
+    let (winning_rules, _) = winners.clone().into_numbers();
     for (index, row) in rows.iter().enumerate() {
         let text = match row {
             Row {
@@ -176,8 +172,8 @@ fn check_acl(policy: &Policy, batch: &RecordBatch, rows: &[Row], what: &str) {
         keys.push(&header.values).unwrap();
         let expected = linear.part(part).classify_one(keys.key(0));
         assert_eq!(
-            winners.winners()[index],
-            expected,
+            winning_rules[index],
+            expected.rule().map_or(NO_RULE, RuleId::get),
             "{what}, row {index}: {text}"
         );
     }
@@ -194,7 +190,7 @@ fn classify(
         classifier: &classifier,
     };
     let headers = Headers::read(batch, mapping, &HeaderFields::of(policy))?;
-    Ok(headers.classify(&rules, 1))
+    Ok(headers.classify(&rules, &Output::ALL, 1))
 }
 
 #[test]
@@ -235,10 +231,14 @@ fn several_threads_find_the_same_winners() {
     let mut reader = table.reader();
     let guard = reader.pin();
     let read = || Headers::read(&batch, &Mapping::by_name(), &HeaderFields::of(&policy)).unwrap();
-    let one = read().classify(&*guard, 1);
+    let one = read().classify(&*guard, &Output::ALL, 1);
     for threads in [0, 2, 3, 100] {
-        let several = read().classify(&*guard, threads);
-        assert_eq!(several.winners(), one.winners());
-        assert_eq!(several.action_ids(&*guard), one.action_ids(&*guard));
+        let several = read().classify(&*guard, &Output::ALL, threads);
+        assert_eq!(several, one);
     }
+    // Only the columns that are requested are computed.
+    let (rules, actions) = one.into_numbers();
+    let without_actions = read().classify(&*guard, &[Output::Cookie], 2);
+    assert_eq!(without_actions.into_numbers(), (rules, Vec::new()));
+    assert_eq!(actions.len(), 40_000);
 }
