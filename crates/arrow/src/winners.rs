@@ -287,7 +287,7 @@ impl Lookup<'_> {
         let rows = self.columns.rows();
         let threads = threads.min(rows / MIN_ROWS_PER_THREAD).max(1);
         if threads == 1 {
-            return self.on_this_thread(places);
+            return self.on_this_thread(&mut places);
         }
         let rows_per_thread = rows.div_ceil(threads);
         std::thread::scope(|scope| {
@@ -297,14 +297,14 @@ impl Lookup<'_> {
                     columns: self.columns.range(start..end),
                     ..self.clone()
                 };
-                let places = places.take_rows(end - start);
-                scope.spawn(move || lookup.on_this_thread(places));
+                let mut places = places.take_rows(end - start);
+                scope.spawn(move || lookup.on_this_thread(&mut places));
             }
         });
     }
 
     /// Looks up a batch at a time, and writes its numbers while its winners are in the cache.
-    fn on_this_thread(&self, places: Places<'_>) {
+    fn on_this_thread(&self, places: &mut Places<'_>) {
         let rows = self.columns.rows();
         let classifier = self.rules.classifier().part(self.part);
         let (mut scratch, mut winners) = (Scratch::new(), [Winner::MISS; BATCH]);
