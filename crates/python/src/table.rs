@@ -25,7 +25,7 @@ use crate::verdict::{Explanation, Verdict};
 
 /// A policy in a form for fast lookups, whose rules may change while other threads use it.
 ///
-/// `engine` is one of `classyard engines`: `forest` is the fastest. A call sees the rules
+/// `engine` is a name that `classyard engines` lists; `forest` is the fastest. A call sees the rules
 /// before a transaction or after it, never a part of the transaction. Lookups release the
 /// GIL.
 ///
@@ -167,19 +167,11 @@ impl Table {
                 policy.declare_action(name);
             }
             for (id, forms) in rules {
-                let Some((_, first)) = forms.first() else {
+                if forms.is_empty() {
                     continue;
-                };
-                let (priority, action) = (first.view().priority(), first.view().action());
-                let fields: Vec<_> = forms
-                    .iter()
-                    .map(|(part, rule)| (*part, rule.view().fields()))
-                    .collect();
-                let forms: Vec<_> = fields
-                    .iter()
-                    .map(|(part, matches)| (*part, &matches[..]))
-                    .collect();
-                let added = policy.add(id, priority, action, &forms);
+                }
+                let forms = forms.iter().map(|(part, rule)| (*part, rule.view()));
+                let added = policy.add_forms(&forms.collect::<Vec<_>>());
                 added.expect("the forms of a rule of the table");
                 if let Some(name) = names.rules.get(&id) {
                     policy.set_rule_name(id, name);
