@@ -219,8 +219,8 @@ fn read_config(
 fn only_list(source: &str, config: Config, list: &str) -> Result<Config, ReadError> {
     let names = config.lists.join(", ");
     config.with_only_list(list).ok_or_else(|| {
-        let found = format!("there is no list `{list}`");
-        refused(source, found, format!("one of the lists {names}"))
+        let no_list = format!("there is no list `{list}`");
+        refused(source, no_list, format!("one of the lists {names}"))
     })
 }
 
@@ -233,13 +233,13 @@ fn refused(source: &str, found: String, expected: String) -> ReadError {
 }
 
 fn unknown_format(source: &str, text: &str) -> ReadError {
-    let found = match unsupported_format(text) {
+    let reason = match unsupported_format(text) {
         Some(name) => format!("{name} are not supported"),
         None => "the format of the rules is unknown".to_owned(),
     };
     let names: Vec<&str> = InputFormat::all().map(InputFormat::name).collect();
     let expected = format!("a file of one of the formats {}", names.join(", "));
-    refused(source, found, expected)
+    refused(source, reason, expected)
 }
 
 #[cfg(test)]

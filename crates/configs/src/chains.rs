@@ -185,16 +185,16 @@ impl<'t> Inliner<'_, '_, 't> {
                 self.path.last_mut().expect("a chain").next = usize::MAX;
                 self.enter(rule, *chain, &selected)?;
                 *self.path.last_mut().expect("a chain") = call;
-                let kept = packets.subtract(&rule.packets);
-                return self.leave(packets, kept, (entering, rule));
+                let kept_packets = packets.subtract(&rule.packets);
+                return self.leave(packets, kept_packets, (entering, rule));
             }
             Target::Return => {
-                let kept = packets.subtract(&rule.packets);
-                return self.leave(packets, kept, (entering, rule));
+                let kept_packets = packets.subtract(&rule.packets);
+                return self.leave(packets, kept_packets, (entering, rule));
             }
             Target::Leave { others } => {
-                let kept = packets.intersect(others);
-                return self.leave(packets, kept, (entering, rule));
+                let kept_packets = packets.intersect(others);
+                return self.leave(packets, kept_packets, (entering, rule));
             }
             Target::Continue => {}
         }

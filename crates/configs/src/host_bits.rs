@@ -35,18 +35,18 @@ pub fn host_bits(line: &str) -> Vec<HostBits> {
     let is_separator =
         |character: char| character.is_whitespace() || ",;={}()[]\"'!@".contains(character);
     let words = line.split(is_separator).filter(|word| !word.is_empty());
-    let mut found = Vec::new();
+    let mut host_bits = Vec::new();
     let mut last: Option<(&str, Ipv4Addr)> = None;
     for word in words {
         let address = word.parse::<Ipv4Addr>().ok();
         if let Some((address, length)) = word.split_once('/') {
-            found.extend(with_length(word, address, length));
+            host_bits.extend(with_length(word, address, length));
         } else if let (Some((first, before)), Some(mask)) = (last, address) {
-            found.extend(with_mask(&format!("{first} {word}"), before, mask));
+            host_bits.extend(with_mask(&format!("{first} {word}"), before, mask));
         }
         last = address.map(|address| (word, address));
     }
-    found
+    host_bits
 }
 
 /// Returns the network `address/length` if it has bits outside of its prefix.
@@ -144,11 +144,11 @@ ip access-list extended A
  permit ip object-group NETS any
  deny ip any object-group NETS
 ";
-        let found = [
+        let expected = [
             (3, 2, "NETS", "10.1.0.1 255.255.0.0", "10.1.0.0/16"),
             (9, 2, "UNUSED", "10.5.0.1 255.255.255.0", "10.5.0.0/24"),
         ];
-        check_members(ConfigFormat::CiscoIos, text, &found);
+        check_members(ConfigFormat::CiscoIos, text, &expected);
     }
 
     #[test]
@@ -163,20 +163,20 @@ object-group ipv6 address V6
 ip access-list A
   permit ip addrgroup N any
 ";
-        let found = [
+        let expected = [
             (3, 3, "N", "20 10.1.0.1/16", "10.1.0.0/16"),
             (4, 3, "N", "30 10.2.0.9 0.0.0.255", "10.2.0.0/24"),
             (6, 3, "V6", "10 2001:db8::1/64", "2001:db8::/64"),
         ];
-        check_members(ConfigFormat::CiscoNxos, nxos, &found);
+        check_members(ConfigFormat::CiscoNxos, nxos, &expected);
         let xr = "\
 object-group network ipv4 N
  10.1.0.1/16
 ipv4 access-list A
  permit ipv4 net-group N any
 ";
-        let found = [(2, 2, "N", "10.1.0.1/16", "10.1.0.0/16")];
-        check_members(ConfigFormat::CiscoXr, xr, &found);
+        let expected = [(2, 2, "N", "10.1.0.1/16", "10.1.0.0/16")];
+        check_members(ConfigFormat::CiscoXr, xr, &expected);
         let asa = "\
 object network WEB
  subnet 192.0.2.9 255.255.255.0
@@ -188,7 +188,7 @@ object-group network N
  network-object object WEB
 access-list A extended permit ip object-group N any
 ";
-        let found = [
+        let expected = [
             (
                 4,
                 2,
@@ -204,7 +204,7 @@ access-list A extended permit ip object-group N any
                 "10.1.0.0/16",
             ),
         ];
-        check_members(ConfigFormat::CiscoAsa, asa, &found);
+        check_members(ConfigFormat::CiscoAsa, asa, &expected);
     }
 
     #[test]
@@ -220,8 +220,8 @@ add S 10.2.0.0/16,udp:53,10.1.0.1 comment \"10.0.0.1/8\"
 COMMIT
 ";
         let element = "10.0.0.1/8,tcp:80,10.1.0.1/24";
-        let found = [(2, 7, "S", element, "10.0.0.0/8 10.1.0.0/24")];
-        check_members(ConfigFormat::Iptables, iptables, &found);
+        let expected = [(2, 7, "S", element, "10.0.0.0/8 10.1.0.0/24")];
+        check_members(ConfigFormat::Iptables, iptables, &expected);
         let nftables = "\
 table inet t {
 	set s {
@@ -240,11 +240,11 @@ table inet t {
 	}
 }
 ";
-        let found = [
+        let expected = [
             (4, 16, "s", "10.0.0.1/8 . 80", "10.0.0.0/8"),
             (9, 16, "m", "2001:db8::1/32", "2001:db8::/32"),
         ];
-        check_members(ConfigFormat::Nftables, nftables, &found);
+        check_members(ConfigFormat::Nftables, nftables, &expected);
         let json = r#"{"nftables": [
 {"table": {"family": "ip", "name": "t", "handle": 1}},
 {"set": {"family": "ip", "name": "s", "table": "t", "type": "ipv4_addr", "handle": 2,
@@ -252,8 +252,8 @@ table inet t {
  {"prefix": {"addr": "10.0.0.1", "len": 8}}]}}
 ]}
 "#;
-        let found = [(5, 2, "s", "10.0.0.1/8", "10.0.0.0/8")];
-        check_members(ConfigFormat::Nftables, json, &found);
+        let expected = [(5, 2, "s", "10.0.0.1/8", "10.0.0.0/8")];
+        check_members(ConfigFormat::Nftables, json, &expected);
     }
 
     #[test]
@@ -285,21 +285,21 @@ security {
     }
 }
 ";
-        let found = [
+        let expected = [
             (3, 9, "LIST", "10.0.0.1/8", "10.0.0.0/8"),
             (10, 23, "a", "192.0.2.1/24", "192.0.2.0/24"),
             (13, 27, "b", "192.0.2.9/28", "192.0.2.0/28"),
             (21, 27, "d", "198.51.100.1/24", "198.51.100.0/24"),
         ];
-        check_members(ConfigFormat::Junos, braces, &found);
+        check_members(ConfigFormat::Junos, braces, &expected);
         let commands = "\
 set groups COMMON policy-options prefix-list <*> 10.0.0.1/8
 set apply-groups COMMON
 set policy-options prefix-list A 10.1.0.0/16
 set policy-options prefix-list B 10.2.0.0/16
 ";
-        let found = [(1, 50, "A", "10.0.0.1/8", "10.0.0.0/8")];
-        check_members(ConfigFormat::Junos, commands, &found);
+        let expected = [(1, 50, "A", "10.0.0.1/8", "10.0.0.0/8")];
+        check_members(ConfigFormat::Junos, commands, &expected);
     }
 
     #[test]
@@ -340,12 +340,12 @@ set policy-options prefix-list B 10.2.0.0/16
             ("comment \"and/or 1/2 a/300 10.0.0.1/33\"", &[]),
         ];
         for (line, expected) in cases {
-            let found = host_bits(line);
-            let found: Vec<_> = found
+            let host_bits = host_bits(line);
+            let host_bits: Vec<_> = host_bits
                 .iter()
                 .map(|one| (one.written.as_str(), one.network.as_str()))
                 .collect();
-            assert_eq!(found, expected, "{line}");
+            assert_eq!(host_bits, expected, "{line}");
         }
     }
 }

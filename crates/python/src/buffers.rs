@@ -38,8 +38,8 @@ enum Kind {
 }
 
 impl Items {
-    /// Returns the items of a format of the module `struct`; `None` if they are no integers
-    /// or bytes.
+    /// Returns the items of a format of the module `struct`; `None` for items other than integers
+    /// and bytes.
     fn of(format: &str, size: usize) -> Option<Items> {
         let order = format.chars().next()?;
         let is_swapped = match order {

@@ -79,8 +79,8 @@ pub(super) fn find(
     }
     let pairs = StatementPairs { policy, merges };
     let findings = statements.iter().filter_map(|rules| {
-        let others: BTreeSet<u32> = pairs.better_rules(rules).map(number).collect();
-        let merged = others.into_iter().filter_map(|other| {
+        let better_rules: BTreeSet<u32> = pairs.better_rules(rules).map(number).collect();
+        let merged = better_rules.into_iter().filter_map(|other| {
             let other = rules_of(other);
             Some((other[0], pairs.merge(rules, other)?))
         });
@@ -130,15 +130,15 @@ impl StatementPairs<'_> {
                 continue;
             }
             let merges = self.merges.get(&(worse, better))?;
-            let found = *merges.first()?;
+            let first_merge = *merges.first()?;
             let parts = merges.iter().map(|&(part, ..)| part);
             let is_whole = parts.clone().eq(self.parts_of(worse))
                 && parts.eq(self.parts_of(better))
-                && merges.iter().all(|merge| merge.1 == found.1);
-            if !is_whole || merge.is_some_and(|merge| merge != found) {
+                && merges.iter().all(|merge| merge.1 == first_merge.1);
+            if !is_whole || merge.is_some_and(|merge| merge != first_merge) {
                 return None;
             }
-            merge = Some(found);
+            merge = Some(first_merge);
         }
         merge
     }

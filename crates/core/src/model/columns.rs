@@ -44,7 +44,7 @@ pub enum Column<'a> {
         /// The number of bytes of one number.
         size: usize,
     },
-    /// The same number in all rows, for fields that the caller has no column for.
+    /// One number for all rows, if the caller has no column for the field.
     Constant {
         /// The number.
         value: u128,
@@ -142,7 +142,7 @@ impl<'a> Column<'a> {
     }
 
     /// Adds the low 64 bits of each value, or the bits above, to the words at a shift.
-    /// The words must be 0 there. There are as many words as values.
+    /// The words must be 0 there. Each value has a word.
     fn add_to(&self, words: &mut [u64], shift: u32, high: bool) {
         match *self {
             Column::U8(values) if !high => add(words, values, |&value| value.into(), shift),
@@ -375,7 +375,7 @@ impl<'a> Columns<'a> {
         let rows = start..start + keys.len() / width;
         let mut words = [[0; PACKED_ROWS]; 2];
         if width == 2 {
-            // Five-tuples of IPv4: both words are written at once.
+            // Five-tuples of IPv4: a key is written by one store.
             let [first, second] = &mut words;
             self.add_word(0, rows.clone(), first);
             self.add_word(1, rows, second);
@@ -484,7 +484,7 @@ mod tests {
         (high | u128::from(splitmix(state))) & field.max_value()
     }
 
-    /// Fields that share words, fields of two words, and widths that are no whole bytes.
+    /// Fields that share words, fields of two words, and widths that are not multiples of 8.
     fn odd_schema() -> Arc<Schema> {
         let widths = [1, 7, 8, 9, 20, 33, 64, 65, 100, 127, 128];
         let field = |(index, &width)| Field::new(&format!("f{index}"), width, MatchKind::Ternary);

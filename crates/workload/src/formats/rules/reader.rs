@@ -397,8 +397,8 @@ impl<'t> Reader<'t> {
         ))
     }
 
-    /// Sets the condition of a field. If `is_negated`, its value must be none of `values`,
-    /// otherwise one of them. `text` is the part of the file with the condition.
+    /// Sets the condition of a field. Its value must be in `values`, or if
+    /// `is_negated` outside of them. `text` is the part of the file with the condition.
     pub(super) fn set_field<'v>(
         &mut self,
         name: &'t str,
