@@ -1,4 +1,4 @@
-"""Searches for dead and redundant rules with z3, with BDDs and with aerleon.
+"""Searches for dead and redundant rules with classyard's Python package, z3, BDDs and aerleon.
 
 A rule is a pair: the first and last value of each field, and whether it permits. Better rules
 come first, and the last rule matches every header. A search returns numbers of rules; a search
@@ -21,6 +21,28 @@ def overlaps(first, second):
 def better(rules):
     """Returns for each rule the better rules that overlap it."""
     return [[j for j in range(i) if overlaps(rules[j][0], rules[i][0])] for i in range(len(rules))]
+
+
+# classyard
+
+
+def dead_classyard(text):
+    """Returns the CPU seconds and the dead rules of a policy in classyard's own format."""
+    import classyard
+    policy = classyard.Policy.parse(text)
+    begin = time.process_time()
+    report = classyard.lint(policy, redundant=False)
+    seconds = time.process_time() - begin
+    return seconds, sorted(finding.rule.id for finding in report.findings)
+
+
+def answered(text, headers):
+    """Returns the CPU seconds and the number of answers of a query about headers."""
+    import classyard
+    policy = classyard.Policy.parse(text)
+    begin = time.process_time()
+    report = classyard.query(policy, headers)
+    return time.process_time() - begin, len(report.answers)
 
 
 # z3

@@ -107,6 +107,14 @@ fn place<'l, 'p>(
                 });
             }
         };
+        let is_same_chain = |other: &Placed<'_, '_>| (other.table, other.chain) == (table, chain);
+        if placed.iter().any(is_same_chain) {
+            return Err(WriteError::List {
+                list: quoted(name),
+                format: output.format,
+                expected: "another list is written as the same chain",
+            });
+        }
         if list.name.is_some() && name != chain && name.split_once('/').is_none() {
             output.note(format!("{} is written as the chain {chain}", list.shown()));
         }

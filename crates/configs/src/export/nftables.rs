@@ -61,13 +61,18 @@ pub(super) fn write(output: &mut Output<'_>, lists: &[List<'_>]) -> Result<(), W
     let mut chains = HashSet::new();
     for list in lists {
         let name = list.name.as_deref().unwrap_or(DEFAULT_CHAIN);
-        if !is_identifier(name) || !chains.insert(name) {
-            return Err(WriteError::List {
-                list: quoted(name),
-                format: output.format,
-                expected: "a chain's name has ASCII letters, digits, and `/`, `-`, `_` or `.` after \
-                           a letter",
-            });
+        let refusal = |expected| WriteError::List {
+            list: quoted(name),
+            format: output.format,
+            expected,
+        };
+        if !is_identifier(name) {
+            return Err(refusal(
+                "a chain's name has ASCII letters, digits, and `/`, `-`, `_` or `.` after a letter",
+            ));
+        }
+        if !chains.insert(name) {
+            return Err(refusal("another list has the same name"));
         }
         write_chain(output, name, list, table)?;
     }

@@ -154,6 +154,50 @@ fn lists_need_a_default_action_and_a_place() {
     assert!(matches!(error, WriteError::List { .. }), "{error:?}");
 }
 
+/// Two lists never become one: a format has them both, or refuses them.
+#[test]
+fn two_lists_stay_two() {
+    for [first, second] in [
+        ["FORWARD", "FOrWARD"],
+        ["INPUT", "filter/INPUT"],
+        ["INPUT", "OUTPUT"],
+        ["inside", "INSIDE"],
+        ["nat/PREROUTING", "NAT/prerouting"],
+        ["a.b", "a-b"],
+        ["10", "010"],
+    ] {
+        let text = format!("schema acl\npermit list={first} proto=tcp\ndeny list={second}\n");
+        let policy = rules(&text);
+        let mut refusing = 0;
+        for format in ConfigFormat::ALL {
+            let options = WriteOptions {
+                default_action: Some("deny"),
+                ..WriteOptions::default()
+            };
+            let written = match write(&policy, format, &options) {
+                Ok(written) => written,
+                Err(WriteError::List { .. } | WriteError::Format(_)) => {
+                    refusing += 1;
+                    continue;
+                }
+                Err(error) => panic!("{format}: {error}"),
+            };
+            let conditions = &mut Conditions::default();
+            let again = read("written", &written.text, format, &ReadOptions::DEFAULT, conditions);
+            let again = again.unwrap_or_else(|error| panic!("{format}: {error}"));
+            assert_eq!(again.lists.len(), 2, "{first} {second} {format}");
+        }
+        assert!(refusing > 0, "{first} {second}");
+    }
+    let policy = rules("schema acl\npermit list=FORWARD\ndeny list=FOrWARD\n");
+    let error = write(&policy, ConfigFormat::Iptables, &WriteOptions::default()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "iptables has no place for the list `FOrWARD` beside others; another list is written as \
+         the same chain"
+    );
+}
+
 #[test]
 fn formats_and_schemas_are_checked() {
     let policy = rules("schema openflow15\npermit eth_type=0x800\n");

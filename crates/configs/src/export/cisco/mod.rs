@@ -65,14 +65,19 @@ pub(super) fn write(output: &mut Output<'_>, lists: &[List<'_>]) -> Result<(), W
     let mut names = HashSet::new();
     for list in lists {
         let name = list.name.as_deref().unwrap_or(DEFAULT_LIST);
-        let is_known = is_list_name(name) || is_list_number(name, format, list);
-        if !is_known || !names.insert(name) {
-            return Err(WriteError::List {
-                list: quoted(name),
-                format,
-                expected: "a name starts with a letter and has at most 64 ASCII letters, digits and \
-                           signs except quotes, `?` and `;`",
-            });
+        let refusal = |expected| WriteError::List {
+            list: quoted(name),
+            format,
+            expected,
+        };
+        if !is_list_name(name) && !is_list_number(name, format, list) {
+            return Err(refusal(
+                "a name starts with a letter and has at most 64 ASCII letters, digits and signs \
+                 except quotes, `?` and `;`",
+            ));
+        }
+        if !names.insert(name) {
+            return Err(refusal("another list has the same name"));
         }
         match dialect.headers {
             Some(headers) => write_router_lists(output, dialect, list, (name, headers))?,
