@@ -308,8 +308,6 @@ impl Lookup<'_> {
         let rows = self.columns.rows();
         let classifier = self.rules.classifier().part(self.part);
         let (mut scratch, mut winners) = (Scratch::new(), [Winner::MISS; BATCH]);
-        let mut actions = KnownRules::new(rows, NO_RULE);
-        let mut cookies = KnownRules::new(rows, u64::MAX);
         for start in (0..rows).step_by(BATCH) {
             let batch = start..rows.min(start + BATCH);
             let winners = &mut winners[..batch.len()];
@@ -320,17 +318,13 @@ impl Lookup<'_> {
             }
             if !places.actions.is_empty() {
                 for (place, winner) in places.actions[batch.clone()].iter_mut().zip(&*winners) {
-                    *place = actions.number(*winner, NO_RULE, || {
-                        let action = self.rules.action(self.part, *winner);
-                        action.map_or(NO_RULE, |action| action.0)
-                    });
+                    let action = self.rules.action(self.part, *winner);
+                    *place = action.map_or(NO_RULE, |action| action.0);
                 }
             }
             if !places.cookies.is_empty() {
                 for (place, winner) in places.cookies[batch].iter_mut().zip(&*winners) {
-                    *place = cookies.number(*winner, 0, || {
-                        self.rules.cookie(self.part, *winner).unwrap_or(0)
-                    });
+                    *place = self.rules.cookie(self.part, *winner).unwrap_or(0);
                 }
             }
         }
@@ -425,53 +419,6 @@ impl Winners {
     fn match_nulls(&self) -> Option<NullBuffer> {
         let has_misses = self.numbers.rules.contains(&NO_RULE);
         has_misses.then(|| NullBuffer::new(self.matched_rows()))
-    }
-}
-
-/// Numbers that were computed for rules: in an array for small ids, in a map for others.
-struct KnownRules<T> {
-    by_small_id: Vec<T>,
-    /// Stands for a number that is not known. A rule whose number is equal is computed again.
-    unknown: T,
-    limit: usize,
-    by_id: HashMap<u32, T>,
-}
-
-impl<T: Copy + PartialEq> KnownRules<T> {
-    /// `rows` is the number of rows: the array gets at most this length, but at least 65,536.
-    fn new(rows: usize, unknown: T) -> KnownRules<T> {
-        KnownRules {
-            by_small_id: Vec::new(),
-            unknown,
-            limit: rows.max(65_536),
-            by_id: HashMap::new(),
-        }
-    }
-
-    /// Returns the number of a winner's rule, or `miss`. Computes it once for each rule.
-    #[inline]
-    fn number(&mut self, winner: Winner, miss: T, compute: impl FnOnce() -> T) -> T {
-        let Some(id) = winner.rule() else {
-            return miss;
-        };
-        match self.by_small_id.get(id.get() as usize) {
-            Some(number) if *number != self.unknown => *number,
-            _ => self.compute(id.get(), compute),
-        }
-    }
-
-    #[cold]
-    fn compute(&mut self, id: u32, compute: impl FnOnce() -> T) -> T {
-        let index = id as usize;
-        if index >= self.limit {
-            return *self.by_id.entry(id).or_insert_with(compute);
-        }
-        if index >= self.by_small_id.len() {
-            let length = (index + 1).next_power_of_two().min(self.limit);
-            self.by_small_id.resize(length, self.unknown);
-        }
-        self.by_small_id[index] = compute();
-        self.by_small_id[index]
     }
 }
 

@@ -52,7 +52,8 @@ typedef enum cy_status {
      */
     CY_STATUS_INVALID_HANDLE = 2,
     /**
-     * An argument is out of range or unknown: a name, a part, an id, a text that is not UTF-8.
+     * An argument is out of range or unknown: a name, a part, an id, a text that is not UTF-8, a
+     * file that cannot be read.
      */
     CY_STATUS_INVALID_ARGUMENT = 3,
     /**

@@ -16,7 +16,8 @@ pub enum Status {
     NullPointer = 1,
     /// A pointer is not an object of this type, or the object was freed.
     InvalidHandle = 2,
-    /// An argument is out of range or unknown: a name, a part, an id, a text that is not UTF-8.
+    /// An argument is out of range or unknown: a name, a part, an id, a text that is not UTF-8, a
+    /// file that cannot be read.
     InvalidArgument = 3,
     /// A file or text of rules has problems. Nothing was loaded.
     ParseFailed = 4,

@@ -183,7 +183,13 @@ fn two_lists_stay_two() {
                 Err(error) => panic!("{format}: {error}"),
             };
             let conditions = &mut Conditions::default();
-            let again = read("written", &written.text, format, &ReadOptions::DEFAULT, conditions);
+            let again = read(
+                "written",
+                &written.text,
+                format,
+                &ReadOptions::DEFAULT,
+                conditions,
+            );
             let again = again.unwrap_or_else(|error| panic!("{format}: {error}"));
             assert_eq!(again.lists.len(), 2, "{first} {second} {format}");
         }

@@ -3,7 +3,7 @@
 //! # Idea
 //! Engines that support updates store each rule's matches, priority, id and
 //! action. They do not store cookies, which are the caller's data. Each copy of
-//! an engine in a live table has a [`Cookies`] next to it, which changes with
+//! an engine in a live table has [`Cookies`] next to it, which change with
 //! the engine's rules. Few users set cookies, so only nonzero cookies are
 //! stored.
 //!
@@ -39,16 +39,15 @@ impl Halves {
     }
 }
 
-/// The cookies of one engine's rules. Public in a private module because a
-/// hidden trait of the live table names it.
+/// The cookies of one engine's rules.
 #[derive(Debug)]
-pub struct Cookies {
+pub(super) struct Cookies {
     by_id: IdMap<Halves>,
 }
 
 impl Cookies {
     /// Copies the cookies of a rule set.
-    pub(crate) fn new(rules: &RuleSet) -> Cookies {
+    pub(super) fn new(rules: &RuleSet) -> Cookies {
         Cookies::with_seed(rules, Seed::PROCESS)
     }
 
@@ -66,7 +65,7 @@ impl Cookies {
 
     /// Applies a change that the engine has accepted to the cookies.
     #[inline]
-    pub(crate) fn change(&mut self, change: &Change<'_>) {
+    pub(super) fn change(&mut self, change: &Change<'_>) {
         match change {
             Change::Insert(rule) | Change::Modify(rule) => self.put(rule),
             Change::Remove(id) => self.clear(*id),
@@ -91,13 +90,13 @@ impl Cookies {
     }
 
     /// Returns the cookie of a rule in the engine; 0 if none was set.
-    pub(crate) fn get(&self, id: RuleId) -> u64 {
+    pub(super) fn get(&self, id: RuleId) -> u64 {
         let cookie = (!self.by_id.is_empty()).then(|| self.by_id.get(id));
         cookie.flatten().map_or(0, Halves::cookie)
     }
 
     /// Returns the bytes held, including unused capacity.
-    pub(crate) fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.by_id.bytes()
     }
 }

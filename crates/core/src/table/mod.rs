@@ -139,8 +139,10 @@
 //!
 //! [RC15]: crate::papers#rc15
 
+mod actions;
 mod cookies;
 mod handles;
+mod labels;
 mod left_right;
 mod log;
 mod publish_interval;

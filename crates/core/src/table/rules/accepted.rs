@@ -39,7 +39,7 @@ impl AcceptedRules {
     ///
     /// # Errors
     /// [`BuildError::TooManyBytes`](crate::BuildError::TooManyBytes) if a part of either
-    /// replica takes more bytes than the limit, including cookies.
+    /// replica takes more bytes than the limit, including actions and cookies.
     pub(super) fn new<R: Parts>(
         sides: [&R; 2],
         rules: usize,

@@ -13,8 +13,8 @@ use crate::model::ruleset::RuleSet;
 use crate::model::schema::Schema;
 use crate::model::transaction::Transaction;
 use crate::policy::PartId;
-use crate::table::cookies::Cookies;
 use crate::table::handles::{Reader, Table, Version};
+use crate::table::labels::Labels;
 use crate::table::replica::{Accepted, Replica};
 use crate::table::writer::Writer;
 
@@ -24,11 +24,11 @@ use super::log::{Replay, RuleLog};
 use super::parts::{Parts, dynamic, dynamic_mut, refuse_static};
 use super::rule_replica::RuleReplica;
 
-/// An engine with the cookies of its rules. It dereferences to the classifier, so a
+/// An engine with the actions and cookies of its rules. It dereferences to the classifier, so a
 /// [`Guard`](crate::table::Guard) has the classifier's lookups.
 pub struct EngineReplica {
     classifier: Box<dyn Classifier>,
-    cookies: Cookies,
+    labels: Labels,
     /// The classifier's schema, for reading while the classifier changes.
     schema: Arc<Schema>,
     replay: Replay,
@@ -40,7 +40,7 @@ impl EngineReplica {
         EngineReplica {
             schema: Arc::clone(classifier.schema()),
             classifier,
-            cookies: Cookies::new(rules),
+            labels: Labels::new(rules),
             replay: Replay::default(),
         }
     }
@@ -56,6 +56,7 @@ impl EngineReplica {
     /// action of the rule with the winner's id in this version, or `None` if no rule has
     /// this id.
     #[must_use]
+    #[inline]
     pub fn action(&self, winner: Winner) -> Option<ActionId> {
         self.action_of(PartId::FIRST, winner.rule()?)
     }
@@ -112,9 +113,9 @@ impl Replica for EngineReplica {
 
     fn replay(&mut self, log: &RuleLog, changes: Range<usize>) {
         let engine = dynamic_mut(&mut *self.classifier);
-        let (schema, cookies) = (&self.schema, &mut self.cookies);
+        let (schema, labels) = (&self.schema, &mut self.labels);
         self.replay
-            .run(log, changes, PartId::FIRST, schema, engine, cookies);
+            .run(log, changes, PartId::FIRST, schema, engine, labels);
     }
 
     fn operate(&mut self, operation: &InstallPlan) {
@@ -184,8 +185,8 @@ impl Parts for EngineReplica {
         dynamic_mut(&mut *self.classifier)
     }
 
-    fn cookies(&self, _: PartId) -> &Cookies {
-        &self.cookies
+    fn labels(&self, _: PartId) -> &Labels {
+        &self.labels
     }
 }
 
@@ -195,7 +196,7 @@ impl Table {
     /// # Errors
     /// [`BuildError`] if the engine takes no updates or does not support the schema, if a
     /// limit is exceeded, or if the progress callback cancels. The limit on bytes is for
-    /// each of the two copies, including cookies.
+    /// each of the two copies, including actions and cookies.
     pub fn build(
         rules: &RuleSet,
         spec: &EngineSpec,
@@ -215,8 +216,8 @@ impl Table {
     ///
     /// # Errors
     /// [`BuildError::Static`] if a classifier takes no updates,
-    /// [`BuildError::TooManyBytes`] if a classifier and its cookies take more bytes than
-    /// the limit.
+    /// [`BuildError::TooManyBytes`] if a classifier with its rules' actions and cookies takes
+    /// more bytes than the limit.
     ///
     /// # Panics
     /// If a classifier differs from `rules` in the schema, in the ids of its rules, or in

@@ -8,7 +8,7 @@ use crate::model::schema::Schema;
 use crate::model::transaction::packed::{Entry, PackedChanges};
 use crate::model::transaction::{Change, Transaction};
 use crate::policy::PartId;
-use crate::table::cookies::Cookies;
+use crate::table::labels::Labels;
 use crate::table::replica::ChangeLog;
 
 use std::sync::Arc;
@@ -67,7 +67,7 @@ pub(super) struct Replay {
 
 impl Replay {
     /// Makes the changes of one part in a range of the log, in the engine and in the
-    /// cookies. The engine may receive the changes of several transactions as one
+    /// labels. The engine may receive the changes of several transactions as one
     /// transaction. No reader can see the versions in between, since readers see a side
     /// only while it is live.
     pub(super) fn run(
@@ -77,7 +77,7 @@ impl Replay {
         part: PartId,
         schema: &Arc<Schema>,
         engine: &mut dyn DynamicClassifier,
-        cookies: &mut Cookies,
+        labels: &mut Labels,
     ) {
         let entries = &log.changes.entries()[range];
         let mut transaction = std::mem::take(&mut self.memory).reuse();
@@ -90,7 +90,7 @@ impl Replay {
             if !transaction.changes().is_empty() {
                 engine.replay(&transaction);
                 for change in transaction.changes() {
-                    cookies.change(change);
+                    labels.change(change);
                 }
             }
         }

@@ -1,5 +1,5 @@
-//! Tables of rules: one engine, or an engine for each part of a policy, with the cookies
-//! of their rules.
+//! Tables of rules: one engine, or an engine for each part of a policy, with the actions
+//! and cookies of their rules.
 
 mod accepted;
 mod engine;

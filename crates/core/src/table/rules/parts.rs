@@ -1,8 +1,8 @@
 //! Shared code of the two kinds of rule tables. Both consist of parts. A part is an
-//! engine and the cookies of its rules.
+//! engine and the labels of its rules: actions and cookies.
 //!
-//! Matches, priorities and actions come from the engine. Engine and cookies are changed
-//! together, so they always agree.
+//! Matches and priorities come from the engine. Engine and labels are changed together, so
+//! they always agree.
 
 use crate::contract::classifier::{Classifier, DynamicClassifier, Progress};
 use crate::contract::spec::EngineSpec;
@@ -10,7 +10,7 @@ use crate::engine;
 use crate::model::error::BuildError;
 use crate::model::rule::{ActionId, Rule, RuleId};
 use crate::policy::PartId;
-use crate::table::cookies::Cookies;
+use crate::table::labels::Labels;
 
 const STATIC: &str = "the table was built over engines that take updates";
 
@@ -27,17 +27,17 @@ pub trait Parts {
     /// Returns the engine of a part, for changes.
     fn engine_mut(&mut self, part: PartId) -> &mut dyn DynamicClassifier;
 
-    /// The cookies of a part's rules.
-    fn cookies(&self, part: PartId) -> &Cookies;
+    /// The actions and cookies of a part's rules.
+    fn labels(&self, part: PartId) -> &Labels;
 
     /// The parts' ids, in order.
     fn part_ids(&self) -> impl Iterator<Item = PartId> + use<Self> {
         (0..self.part_count()).map(PartId::from_index)
     }
 
-    /// Bytes of a part: its engine and its rules' cookies.
+    /// Bytes of a part: its engine and its rules' actions and cookies.
     fn part_bytes(&self, part: PartId) -> usize {
-        self.engine(part).stats().bytes() + self.cookies(part).bytes()
+        self.engine(part).stats().bytes() + self.labels(part).bytes()
     }
 
     /// Bytes of all parts.
@@ -53,15 +53,17 @@ pub trait Parts {
 
     /// Returns the action of a rule of a part, or `None` if the part does not have the
     /// rule.
+    #[inline]
     fn action_of(&self, part: PartId, id: RuleId) -> Option<ActionId> {
-        self.engine(part).action(id)
+        let action = self.labels(part).action(id);
+        action.or_else(|| self.engine(part).action(id))
     }
 
     /// Returns the cookie of a rule of a part, or `None` if the part does not have the
     /// rule.
     fn cookie_of(&self, part: PartId, id: RuleId) -> Option<u64> {
         let exists = self.engine(part).contains(id);
-        exists.then(|| self.cookies(part).get(id))
+        exists.then(|| self.labels(part).cookie(id))
     }
 
     /// Returns the rule with this id in a part, or `None` if there is none.
@@ -71,7 +73,7 @@ pub trait Parts {
         let mut words = Vec::with_capacity(schema.rule_words());
         let priority = engine.copy_rule(id, &mut words)?;
         let action = self.action_of(part, id)?;
-        let cookie = self.cookies(part).get(id);
+        let cookie = self.labels(part).cookie(id);
         Some(Rule::from_words(
             schema, id, priority, action, cookie, words,
         ))

@@ -9,8 +9,8 @@ use crate::model::error::{BuildError, UpdateError};
 use crate::model::rule::{ActionId, Rule, RuleId, Winner};
 use crate::model::schema::Schema;
 use crate::policy::{PartId, Policy, PolicyClassifier, PolicyTransaction};
-use crate::table::cookies::Cookies;
 use crate::table::handles::Table;
+use crate::table::labels::Labels;
 use crate::table::replica::{Accepted, Replica};
 use crate::table::writer::Writer;
 
@@ -27,12 +27,12 @@ pub type PolicyTable = Table<PolicyReplica>;
 /// Changes a policy's rules while readers use them.
 pub type PolicyWriter = Writer<PolicyReplica>;
 
-/// A policy's engines with the cookies of their rules. It dereferences to the
+/// A policy's engines with the actions and cookies of their rules. It dereferences to the
 /// [`PolicyClassifier`], so a [`Guard`](crate::table::Guard) has its lookups.
 pub struct PolicyReplica {
     classifier: PolicyClassifier,
-    /// The cookies of each part's rules.
-    cookies: Box<[Cookies]>,
+    /// The actions and cookies of each part's rules.
+    labels: Box<[Labels]>,
     /// The parts' schemas, for reading while the parts change.
     schemas: Box<[Arc<Schema>]>,
     /// The number of rules. A rule in several parts counts once.
@@ -60,6 +60,7 @@ impl PolicyReplica {
     /// # Panics
     /// If the part does not exist.
     #[must_use]
+    #[inline]
     pub fn action_in(&self, part: PartId, winner: Winner) -> Option<ActionId> {
         self.action_of(part, winner.rule()?)
     }
@@ -138,12 +139,12 @@ impl Replica for PolicyReplica {
     type Operation = InstallPlan;
 
     fn replay(&mut self, log: &RuleLog, changes: Range<usize>) {
-        let parts = self.cookies.iter_mut().zip(&self.schemas).enumerate();
-        for (index, (cookies, schema)) in parts {
+        let parts = self.labels.iter_mut().zip(&self.schemas).enumerate();
+        for (index, (labels, schema)) in parts {
             let part = PartId::from_index(index);
             let engine = dynamic_mut(self.classifier.part_mut(part));
             self.replay
-                .run(log, changes.clone(), part, schema, engine, cookies);
+                .run(log, changes.clone(), part, schema, engine, labels);
         }
         self.rules = self.rules.saturating_add_signed(log.growth(changes));
         self.classifier.set_rules(self.rules);
@@ -204,7 +205,7 @@ impl RuleReplica for PolicyReplica {
 
 impl Parts for PolicyReplica {
     fn part_count(&self) -> usize {
-        self.cookies.len()
+        self.labels.len()
     }
 
     fn engine(&self, part: PartId) -> &dyn DynamicClassifier {
@@ -215,8 +216,8 @@ impl Parts for PolicyReplica {
         dynamic_mut(self.classifier.part_mut(part))
     }
 
-    fn cookies(&self, part: PartId) -> &Cookies {
-        &self.cookies[part.index()]
+    fn labels(&self, part: PartId) -> &Labels {
+        &self.labels[part.index()]
     }
 }
 
@@ -226,7 +227,7 @@ impl PolicyTable {
     /// # Errors
     /// [`BuildError`] if the engine takes no updates or does not support the schema, if a
     /// limit is exceeded, or if the progress callback cancels. The limit on bytes is for
-    /// each part in each of the two copies, including cookies.
+    /// each part in each of the two copies, including actions and cookies.
     pub fn build_policy(
         policy: &Policy,
         spec: &EngineSpec,
@@ -237,7 +238,7 @@ impl PolicyTable {
         let mut side = || -> Result<_, BuildError> {
             Ok(PolicyReplica {
                 classifier: policy.build(spec, limits, progress)?,
-                cookies: policy.parts().iter().map(Cookies::new).collect(),
+                labels: policy.parts().iter().map(Labels::new).collect(),
                 schemas: policy.schemas().map(Arc::clone).collect(),
                 rules: policy.len(),
                 replay: Replay::default(),
