@@ -16,7 +16,7 @@
 //!
 //! # Cost
 //! An update writes one action. Memory: 4 bytes a rule if ids are dense, at most 16 bytes
-//! a rule and 4 KiB otherwise. If removals leave more than twice as many ids, each of them
+//! a rule and 4 KiB otherwise. If removals leave more than twice as many ids, each removal
 //! frees the last two segments, and their rules are left out. Nothing large is copied or
 //! filled.
 
@@ -119,17 +119,15 @@ impl Actions {
 
     fn clear(&mut self, id: RuleId) {
         let (index, place) = split(id);
-        let Some(Some(segment)) = self.segments.get_mut(index) else {
-            return;
-        };
-        if segment.actions[place] == ABSENT {
-            return;
-        }
-        segment.actions[place] = ABSENT;
-        segment.present -= 1;
-        self.present -= 1;
-        if segment.present == 0 {
-            self.segments[index] = None;
+        if let Some(Some(segment)) = self.segments.get_mut(index)
+            && segment.actions[place] != ABSENT
+        {
+            segment.actions[place] = ABSENT;
+            segment.present -= 1;
+            self.present -= 1;
+            if segment.present == 0 {
+                self.segments[index] = None;
+            }
         }
         self.free_last_segments();
     }
@@ -220,7 +218,7 @@ mod tests {
             }
             assert!(actions.bytes() <= 32 * model.len() + 1_000_000);
         }
-        assert!(stored > 20_000, "{stored} of 120,000 probes");
+        assert!(stored > 10_000, "{stored} of 120,000 probes");
     }
 
     #[test]
