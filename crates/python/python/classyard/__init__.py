@@ -2,7 +2,8 @@
 
 `Policy` reads rules of any format: firewalls, flows, classyard's own. `Table` looks up
 headers in columns of numpy, Arrow, polars, DuckDB or pandas. `lint`, `diff` and `query`
-answer questions about policies, and their answers hold for all headers.
+answer questions about policies, and their answers hold for all headers. The modules
+`classyard.spark` and `classyard.ray` look up headers on the workers of a cluster.
 
 >>> import classyard
 >>> policy = classyard.Policy.from_rules("dual-5tuple", ["permit dport=443 proto=tcp", "deny"])

@@ -1,6 +1,6 @@
 """Looks up the rows of a Spark DataFrame in a policy, on all workers of the cluster.
 
-The package and pyarrow must be installed on every node: `pip install 'classyard[spark]'`.
+The package, pandas and pyarrow must be installed on every node: `pip install 'classyard[spark]'`.
 
     flows = spark.read.parquet("s3://bucket/flows/")
     policy = classyard.Policy.read("fw.rules")
@@ -11,6 +11,8 @@ The package and pyarrow must be installed on every node: `pip install 'classyard
 
 from __future__ import annotations
 
+import inspect
+import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -146,8 +148,6 @@ class _Lookup:
         self._policy = policy
 
     def _load(self) -> Policy:
-        import pickle
-
         data = self._policy if isinstance(self._policy, bytes) else self._policy.value
         policy = pickle.loads(data)
         assert isinstance(policy, Policy)
@@ -175,11 +175,12 @@ def _place(first_row: int, rows: int) -> str:
 
 def _require() -> None:
     try:
+        import pandas
         import pyarrow
         import pyspark
     except ImportError as error:
         raise ImportError(
-            "classyard.spark needs pyspark and pyarrow: pip install 'classyard[spark]'"
+            "classyard.spark needs pyspark, pandas and pyarrow: pip install 'classyard[spark]'"
         ) from error
 
 
@@ -207,8 +208,6 @@ def _check(df: DataFrame, policy: Policy, settings: Settings) -> None:
     for name in _workers.repeated(df.columns):
         raise ValueError(f"the data has two columns `{name}`; rename one of them, or drop it")
     _workers.refuse_clashes(settings, df.columns, _is_case_sensitive(df))
-    import inspect
-
     import pyarrow
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -222,10 +221,8 @@ def _check(df: DataFrame, policy: Policy, settings: Settings) -> None:
 
 def _broadcast(df: DataFrame, data: bytes) -> Broadcast[bytes] | bytes:
     """Spark Connect has no broadcasts; there, the bytes are a part of the function."""
-    from pyspark.sql import SparkSession
-
     session = df.sparkSession
-    is_classic = type(session) is SparkSession or hasattr(session, "_jsparkSession")
+    is_classic = hasattr(session, "_jsparkSession")
     return session.sparkContext.broadcast(data) if is_classic else data
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import classyard
 from classyard.ray import Classify
-from flows import Flows, MortalClassify, assert_join, assert_winners
+from flows import DEATH_FILES, Flows, MortalClassify, assert_join, assert_winners
 from oracle import random_headers, random_oracle
 
 BATCH_ROWS = 50_000
@@ -40,7 +40,7 @@ def test_all_rows_have_the_winners_of_one_process(ray: Any, flows: Flows, tmp_pa
 
 def test_an_actor_that_dies(ray: Any, flows: Flows, tmp_path: Path) -> None:
     marker = tmp_path / "died"
-    found = ray.data.read_parquet(str(flows.folder)).map_batches(
+    found = ray.data.read_parquet(flows.files(DEATH_FILES)).map_batches(
         MortalClassify,
         fn_constructor_args=(ray.put(flows.policy), str(marker)),
         batch_format="pyarrow",
@@ -52,7 +52,7 @@ def test_an_actor_that_dies(ray: Any, flows: Flows, tmp_path: Path) -> None:
     )
     found.write_parquet(str(tmp_path / "out"))
     assert marker.exists()
-    assert_winners(flows, tmp_path / "out")
+    assert_winners(flows, tmp_path / "out", DEATH_FILES)
 
 
 def test_a_policy_with_both_families(ray: Any) -> None:

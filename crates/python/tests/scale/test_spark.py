@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,8 @@ import pytest
 
 import classyard
 import classyard.spark
-from flows import FLOWS, Flows, MortalLookup, TableCounter, assert_join, assert_winners
+from flows import (
+    DEATH_FILES, FLOWS, Flows, MortalLookup, TableCounter, assert_join, assert_winners)
 from oracle import random_headers, random_oracle
 
 NESTED = "nested struct<a:int,b:array<string>>, prices map<string,decimal(10,2)>, time timestamp"
@@ -46,10 +49,10 @@ def test_a_worker_that_dies(
     marker = tmp_path / "died"
     monkeypatch.setenv("CLASSYARD_MARKER", str(marker))
     monkeypatch.setattr(classyard.spark, "_Lookup", MortalLookup)
-    found = classyard.spark.classify(spark.read.parquet(str(flows.folder)), flows.policy)
-    found.write.parquet(str(tmp_path / "out"))
+    df = spark.read.parquet(*flows.files(DEATH_FILES))
+    classyard.spark.classify(df, flows.policy).write.parquet(str(tmp_path / "out"))
     assert marker.exists()
-    assert_winners(flows, tmp_path / "out")
+    assert_winners(flows, tmp_path / "out", DEATH_FILES)
 
 
 def test_a_policy_with_both_families(spark: Any, tmp_path: Path) -> None:
@@ -169,6 +172,14 @@ def test_a_value_that_cannot_be_read(spark: Any) -> None:
     message = str(caught.value)
     assert "ColumnError: column `dport`, row 50: 70000 does not fit" in message
     assert "in partition 0; row 0 of the batch is row 200 of the partition" in message
+
+
+def test_spark_connect() -> None:
+    """A process cannot have a session of Spark Connect and another one."""
+    pytest.importorskip("grpc")
+    job = Path(__file__).parent / "connect_job.py"
+    run = subprocess.run([sys.executable, str(job)], capture_output=True, text=True)
+    assert run.returncode == 0 and run.stdout.endswith("all equal\n"), run.stderr
 
 
 def test_a_worker_builds_one_table(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
