@@ -203,7 +203,8 @@ def with_ray(policy: classyard.Policy, folder: Path, rows: int, runs: int) -> No
 
     def job(fn: Any, **options: Any) -> None:
         shutil.rmtree(folder.parent / "ray", ignore_errors=True)
-        data = ray.data.read_parquet(str(folder))
+        blocks = len(list(folder.iterdir()))
+        data = ray.data.read_parquet(str(folder), override_num_blocks=blocks)
         if fn is not None:
             data = data.map_batches(fn, batch_format="pyarrow", batch_size=BATCH_ROWS[-1], **options)
         data.write_parquet(str(folder.parent / "ray"))

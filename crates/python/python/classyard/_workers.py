@@ -96,7 +96,7 @@ def pickled(policy: Policy) -> bytes:
 
 
 def table_of(name: str, load: Callable[[], Policy], engine: str) -> Table:
-    """Returns this process's table of a name, which is built if the process has none yet."""
+    """Returns the table with a name, and builds it if this process has none yet."""
     with _lock:
         table = _tables.get(name)
         if table is None:

@@ -34,8 +34,8 @@ class Classify:
     `policy` is a policy or a reference to one. `ray.put(policy)` stores it once for all actors;
     otherwise each actor gets a copy with its arguments. An actor builds the table when it starts.
 
-    `columns`, `constants`, `engine` and `threads` are those of `classyard.Table`. `outputs` has
-    names of `matched` (bool), `rule` (int64: the id of the winner) and `action` (string), or is
+    `classyard.Table` describes `columns`, `constants`, `engine` and `threads`. `outputs` names
+    some of `matched` (bool), `rule` (int64: the id of the winner) and `action` (string), or is
     a dict from these to names of columns. A row with a null in a mapped column is null in all
     outputs. A row that no rule matches has False, null, null.
 

@@ -43,8 +43,8 @@ def classify(
 ) -> DataFrame:
     """Returns the DataFrame with result columns behind its own. Nothing runs before an action.
 
-    `columns`, `constants`, `engine` and `threads` are those of `classyard.Table`. `outputs` has
-    names of `matched` (boolean), `rule` (bigint: the id of the winner) and `action` (string), or
+    `classyard.Table` describes `columns`, `constants`, `engine` and `threads`. `outputs` names
+    some of `matched` (boolean), `rule` (bigint: the id of the winner) and `action` (string), or
     is a dict from these to names of columns. A row with a null in a mapped column is null in all
     outputs. A row that no rule matches has False, null, null.
 

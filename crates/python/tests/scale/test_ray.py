@@ -11,7 +11,7 @@ import pytest
 
 import classyard
 from classyard.ray import Classify
-from flows import DEATH_FILES, Flows, MortalClassify, assert_join, assert_winners
+from flows import DEATH_FILES, FILES, Flows, MortalClassify, assert_join, assert_winners
 from oracle import random_headers, random_oracle
 
 BATCH_ROWS = 50_000
@@ -32,7 +32,7 @@ def classified(ray: Any, data: Any, *arguments: Any, fn: Any = Classify, **setti
 
 
 def test_all_rows_have_the_winners_of_one_process(ray: Any, flows: Flows, tmp_path: Path) -> None:
-    data = ray.data.read_parquet(str(flows.folder))
+    data = ray.data.read_parquet(str(flows.folder), override_num_blocks=FILES)
     classified(ray, data, ray.put(flows.policy)).write_parquet(str(tmp_path / "out"))
     assert_winners(flows, tmp_path / "out")
     assert_join(flows, tmp_path / "out")
@@ -40,15 +40,15 @@ def test_all_rows_have_the_winners_of_one_process(ray: Any, flows: Flows, tmp_pa
 
 def test_an_actor_that_dies(ray: Any, flows: Flows, tmp_path: Path) -> None:
     marker = tmp_path / "died"
-    found = ray.data.read_parquet(flows.files(DEATH_FILES)).map_batches(
+    # Ray Data restarts actors and repeats their batches by default.
+    data = ray.data.read_parquet(flows.files(DEATH_FILES), override_num_blocks=DEATH_FILES)
+    found = data.map_batches(
         MortalClassify,
         fn_constructor_args=(ray.put(flows.policy), str(marker)),
         batch_format="pyarrow",
         batch_size=BATCH_ROWS,
         compute=ray.data.ActorPoolStrategy(size=2),
         num_cpus=ACTOR_CPUS,
-        max_restarts=2,
-        max_task_retries=2,
     )
     found.write_parquet(str(tmp_path / "out"))
     assert marker.exists()
