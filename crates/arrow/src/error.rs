@@ -126,6 +126,44 @@ pub enum BatchError {
     },
 }
 
+/// A text is not a mapping; see [`Mapping::parse`](crate::Mapping::parse).
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum MappingError {
+    /// The text begins with a word that is not a preset.
+    #[error(
+        "there is no preset `{found}`{}; the presets are {}; a field is mapped with FIELD=COLUMN or FIELD:=VALUE",
+        .near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default(),
+        .presets.join(", ")
+    )]
+    UnknownPreset {
+        /// The word.
+        found: String,
+        /// The preset with the most similar name.
+        near: Option<&'static str>,
+        /// All presets.
+        presets: &'static [&'static str],
+    },
+    /// A preset comes after the first comma.
+    #[error("the preset `{found}` must come first: `{found},FIELD=COLUMN`")]
+    LatePreset {
+        /// The preset.
+        found: String,
+    },
+    /// A part has no field, no column or no value.
+    #[error("`{found}`: expected FIELD=COLUMN, FIELD=COLUMN|COLUMN or FIELD:=VALUE")]
+    BadItem {
+        /// The part.
+        found: String,
+    },
+    /// Two parts are for the same field.
+    #[error("the field `{field}` is mapped twice; remove one of both")]
+    RepeatedField {
+        /// The field.
+        field: String,
+    },
+}
+
 impl BatchError {
     /// Returns the column at fault, or the first column that was looked for.
     #[must_use]

@@ -62,6 +62,7 @@
 //! is an error, unless the mapping has a constant for the field.
 
 mod convert;
+mod dictionaries;
 mod error;
 mod family;
 mod fields;
@@ -71,7 +72,8 @@ mod source;
 mod values;
 mod winners;
 
-pub use error::BatchError;
+pub use dictionaries::Dictionaries;
+pub use error::{BatchError, MappingError};
 pub use family::Family;
 pub use fields::HeaderFields;
 pub use headers::{Headers, MAX_ROWS};

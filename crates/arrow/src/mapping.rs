@@ -1,6 +1,9 @@
 //! The columns of a record batch that have the values of a policy's fields.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::error::MappingError;
+use crate::fields::HeaderFields;
 
 /// A value that all rows have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +69,7 @@ pub struct Mapping {
     /// The fields of the preset: policies may lack them.
     preset_fields: &'static [&'static str],
     log: LogRules,
+    verdict_column: Option<&'static str>,
 }
 
 /// The meaning of values in flow logs, where it differs from the meaning in rules.
@@ -146,12 +150,87 @@ impl Mapping {
             mapping = mapping.columns(field, columns);
         }
         mapping.preset_fields = &FIVE_TUPLE;
+        mapping.verdict_column = (name == "vpc").then_some("action");
         mapping.log = LogRules {
             ports_need_transport: true,
             icmp_of_both_families,
             dash_is_null,
         };
         Some(mapping)
+    }
+
+    /// Parses a mapping: a preset, or parts for single fields, or a preset and changes to it.
+    /// Parts are separated by commas.
+    ///
+    /// | part | meaning |
+    /// |---|---|
+    /// | `vpc` | the preset; only as the first part |
+    /// | `src=source_ip` | the column of a field |
+    /// | `src=src4\|src6` | the first of these columns that is not null |
+    /// | `proto:=6`, `src:=2001:db8::1` | the same value in all rows |
+    ///
+    /// Names that have a comma or `|` have no notation.
+    ///
+    /// # Errors
+    /// [`MappingError`] with the part at fault.
+    ///
+    /// ```
+    /// use classyard_arrow::Mapping;
+    ///
+    /// let mapping = Mapping::parse("vpc,proto:=6,state:=new").unwrap();
+    /// let same = Mapping::preset("vpc").unwrap().constant("proto", 6);
+    /// assert_eq!(mapping, same.constant("state", "new"));
+    /// let error = Mapping::parse("vpd").unwrap_err().to_string();
+    /// assert!(error.contains("did you mean `vpc`?"));
+    /// ```
+    pub fn parse(text: &str) -> Result<Mapping, MappingError> {
+        let mut mapping = Mapping::default();
+        let mut mapped = BTreeSet::new();
+        for (index, part) in text.split(',').map(str::trim).enumerate() {
+            let Some((field, source)) = part.split_once('=') else {
+                match (index, Mapping::preset(part)) {
+                    (0, Some(preset)) => mapping = preset,
+                    (0, None) if !part.is_empty() => return Err(unknown_preset(part)),
+                    (_, Some(_)) => {
+                        return Err(MappingError::LatePreset { found: part.into() });
+                    }
+                    (_, None) => return Err(MappingError::BadItem { found: part.into() }),
+                }
+                continue;
+            };
+            let constant = field.strip_suffix(':');
+            let field = constant.unwrap_or(field);
+            let columns: Vec<&str> = source.split('|').collect();
+            let is_missing = source.is_empty() || constant.is_none() && columns.contains(&"");
+            if field.is_empty() || is_missing {
+                return Err(MappingError::BadItem { found: part.into() });
+            }
+            if !mapped.insert(field) {
+                let field = field.to_owned();
+                return Err(MappingError::RepeatedField { field });
+            }
+            mapping = match (constant, source.parse::<u128>()) {
+                (Some(_), Ok(number)) => mapping.constant(field, number),
+                (Some(_), Err(_)) => mapping.constant(field, source),
+                (None, _) => mapping.columns(field, &columns),
+            };
+        }
+        Ok(mapping)
+    }
+
+    /// Returns the column in which logs of the preset have the verdict of a firewall: `action`
+    /// for `vpc`.
+    #[must_use]
+    pub fn verdict_column(&self) -> Option<&'static str> {
+        self.verdict_column
+    }
+
+    /// Returns the names of all columns that [`Headers::read`](crate::Headers::read) reads for
+    /// some fields, if they exist.
+    #[must_use]
+    pub fn column_names(&self, fields: &HeaderFields) -> BTreeSet<String> {
+        let names = fields.names();
+        names.flat_map(|field| self.columns_of(field)).collect()
     }
 
     /// Reads a field from a column.
@@ -196,9 +275,32 @@ impl Mapping {
         }
     }
 
+    /// Returns the columns of a field. Without columns, the field is constant or has no source.
+    pub(crate) fn columns_of(&self, field: &str) -> Vec<String> {
+        match self.source(field) {
+            Some((Source::Columns(columns), _)) => columns,
+            Some((Source::Constant(_), _)) | None => Vec::new(),
+        }
+    }
+
     /// Returns a field that the caller named and that `fields` lacks.
     pub(crate) fn unknown_field(&self, fields: &[&str]) -> Option<&str> {
         let mut named = self.sources.keys().map(String::as_str);
         named.find(|name| !fields.contains(name) && !self.preset_fields.contains(name))
+    }
+}
+
+/// The similarity of two words, from 0 to 1, above which one may be meant by the other.
+const MIN_SIMILARITY: f64 = 0.7;
+
+fn unknown_preset(found: &str) -> MappingError {
+    let scored = Mapping::PRESETS.map(|preset| (strsim::jaro_winkler(found, preset), preset));
+    let best = scored.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
+    MappingError::UnknownPreset {
+        found: found.to_owned(),
+        near: best
+            .filter(|(similarity, _)| *similarity > MIN_SIMILARITY)
+            .map(|(_, preset)| preset),
+        presets: &Mapping::PRESETS,
     }
 }

@@ -29,6 +29,7 @@ mod manners;
 mod minimise;
 mod mixed;
 mod outputs;
+mod parquet;
 mod plot;
 mod query;
 mod replay;

@@ -64,6 +64,17 @@ impl InputReport {
         }
     }
 
+    /// Describes flow logs.
+    pub(super) fn logs(source: &str, headers: usize) -> InputReport {
+        InputReport {
+            source: source.to_owned(),
+            kind: "parquet",
+            headers,
+            skipped: 0,
+            packets: None,
+        }
+    }
+
     /// Describes a capture: its number of packets, the number `with_header` that have
     /// a header, and their bytes.
     pub(super) fn capture(

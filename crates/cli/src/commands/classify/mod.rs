@@ -28,11 +28,14 @@ mod count;
 mod fields;
 mod hits;
 mod input_report;
+mod logs_report;
 mod lookups;
 mod outcome;
 mod outlet;
 mod outputs;
 mod packets;
+mod parquet;
+mod parquet_args;
 mod report;
 mod selection;
 mod tally;
@@ -44,6 +47,7 @@ use input_report::InputReport;
 use lookups::{Lookups, Rate};
 use outputs::Outputs;
 use packets::{Chunk, MAX_HELD_PACKETS, Message, PacketStream};
+use parquet_args::ParquetArgs;
 use report::ClassifyReport;
 use selection::RuleSelector;
 use tally::Tally;
@@ -68,6 +72,8 @@ Examples:
       a line for each dropped packet: its time, its fields and the rule
   classyard classify -r acl1.txt -t acl1_trace.txt --threads 2
       each batch is split over two threads
+  classyard classify -r fw.rules --parquet 'logs/*.parquet' --columns vpc -o hits.parquet
+      AWS flow logs: the rule of each row, and rows that the firewall decided otherwise
   tcpdump -w - | classyard classify -r fw.rules -c - --every 5s
       live: the counts so far, every five seconds")]
 pub(crate) struct Args {
@@ -76,6 +82,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     headers: HeadersArgs,
+
+    #[command(flatten)]
+    parquet: ParquetArgs,
 
     #[command(flatten)]
     reading: RulesArgs,
@@ -200,6 +209,9 @@ const DEFAULT_TOP_RULES: usize = 20;
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
+    if !args.parquet.parquet.is_empty() {
+        return parquet::run(args, reporter);
+    }
     let rules = args.rules.path();
     let [capture, trace] = args.headers.files();
     only_one_from_stdin(&[("rules", rules), capture, trace])?;
@@ -207,8 +219,9 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         reporter.note("no rules given, so the embedded example's rules are used");
     }
     if rules.is_some() && args.headers.is_empty() {
-        return Err(Failure::usage("there is nothing to classify")
-            .with_help("give a --capture or a --trace; `classyard generate trace` makes one"));
+        return Err(Failure::usage("there is nothing to classify").with_help(
+            "give a --capture, a --trace or --parquet; `classyard generate trace` makes a trace",
+        ));
     }
     outputs::check(args)?;
     let began = Instant::now();

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::hits::Written;
 use super::input_report::{InputReport, Named};
+use super::logs_report::LogsReport;
 use super::lookups::Rate;
 use super::tally::{Count, Tally};
 
@@ -42,6 +43,9 @@ pub(super) struct ClassifyReport {
     /// The packets that were copied to a capture file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) written: Option<Written>,
+    /// The flow logs, if the headers come from some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) logs: Option<LogsReport>,
     #[serde(skip)]
     list_all: bool,
 }
@@ -182,6 +186,7 @@ impl ClassifyReport {
                 rules: never_hit,
             },
             written: None,
+            logs: None,
             list_all,
         }
     }
@@ -312,6 +317,9 @@ impl Report for ClassifyReport {
         self.write_facts(out)?;
         self.write_hits(out)?;
         self.write_actions(out)?;
+        if let Some(logs) = &self.logs {
+            logs.write_verdicts(out)?;
+        }
         self.write_never_hit(out)
     }
 
@@ -347,11 +355,12 @@ impl Report for ClassifyReport {
 }
 
 impl ClassifyReport {
-    /// Returns `packets` if the headers come from packets, else `headers`.
+    /// Returns the singular of `packets`, `rows` or `headers`: where the headers come from.
     fn noun(&self) -> &'static str {
-        match self.input.packets {
-            Some(_) => "packet",
-            None => "header",
+        match (&self.input.packets, &self.logs) {
+            (Some(_), _) => "packet",
+            (None, Some(_)) => "row",
+            (None, None) => "header",
         }
     }
 
@@ -435,6 +444,9 @@ impl ClassifyReport {
 
     fn write_input(&self, out: &mut dyn Write) -> io::Result<()> {
         let input = &self.input;
+        if let Some(logs) = &self.logs {
+            return logs.write_facts(&input.source, out);
+        }
         let Some(packets) = &input.packets else {
             let text = format!(
                 "{} from {}",

@@ -56,6 +56,22 @@ impl<'a> Tally<'a> {
         }
     }
 
+    /// Creates counts from the number of headers that each rule decides, by the rule's id, and
+    /// the number of headers that match no rule.
+    pub(super) fn of_hits(policy: &'a Policy, hits: &BTreeMap<u32, u64>, misses: u64) -> Tally<'a> {
+        let mut tally = Tally::new(policy);
+        for (&id, &headers) in hits {
+            let id = RuleId::new(id).ok();
+            let position = id.and_then(|id| tally.positions.get(id));
+            let position = position.expect("a winner is a rule of the policy");
+            tally.rules[position].headers = headers;
+            tally.total.headers += headers;
+        }
+        tally.misses.headers = misses;
+        tally.total.headers += misses;
+        tally
+    }
+
     /// Counts the winners of some headers.
     pub(super) fn add(&mut self, chunk: &Chunk, lookups: &Lookups) {
         let lengths = chunk.packets.as_ref().map(|packets| &packets.lengths);
