@@ -171,8 +171,8 @@ impl Numbers {
         let keys = array.keys();
         // The keys of rows that are null may be any number.
         let count = array.values().len();
-        let place = |key: &i32| u32::try_from(*key).map_or(0, |key| key.min(last_place(count)));
-        let places: Vec<u32> = keys.values().iter().map(place).collect();
+        let place_of = |key: &i32| u32::try_from(*key).map_or(0, |key| key.min(last_place(count)));
+        let places: Vec<u32> = keys.values().iter().map(place_of).collect();
         let nulls = match &self.nulls {
             None => keys.nulls().cloned(),
             Some(nulls) => {

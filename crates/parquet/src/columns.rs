@@ -29,8 +29,8 @@ impl Wanted<'_> {
         let is_wanted =
             |name: &str| names.contains(name) || self.verdict.is_some_and(|wanted| wanted == name);
         let fields = schema.fields().iter().enumerate();
-        let wanted = fields.filter(|(_, field)| is_wanted(field.name()));
-        wanted.map(|(index, _)| index).collect()
+        let fields = fields.filter(|(_, field)| is_wanted(field.name()));
+        fields.map(|(index, _)| index).collect()
     }
 
     /// Checks that the columns exist and have accepted types, without reading a row.
@@ -160,10 +160,12 @@ fn has_only_dictionary(chunk: &ColumnChunkMetaData) -> bool {
         return encodings.all(|encoding| dictionary.contains(&encoding));
     }
     // `PLAIN` may be the encoding of the dictionary only, or of data pages too.
-    let others = [
+    let without_plain = [
         Encoding::RLE,
         Encoding::PLAIN_DICTIONARY,
         Encoding::RLE_DICTIONARY,
     ];
-    chunk.encodings().all(|encoding| others.contains(&encoding))
+    chunk
+        .encodings()
+        .all(|encoding| without_plain.contains(&encoding))
 }

@@ -116,9 +116,9 @@ impl Comparison {
         };
         let keys = dictionary.keys().iter();
         let of_rows = keys.map(|key| {
-            let place = key.and_then(|key| usize::try_from(key).ok());
-            place
-                .and_then(|place| codes.get(place).copied())
+            let index = key.and_then(|key| usize::try_from(key).ok());
+            index
+                .and_then(|index| codes.get(index).copied())
                 .unwrap_or(NULL_CODE)
         });
         let of_rows = of_rows.collect();

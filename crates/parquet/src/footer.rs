@@ -48,38 +48,38 @@ fn check_magic(path: &Path, file: &mut File) -> Result<(), LogError> {
         help,
     };
     let length = file.metadata().map_err(LogError::io(path))?.len();
-    let mut begin = Vec::new();
-    let mut end = [0; MAGIC.len()];
+    let mut first_bytes = Vec::new();
+    let mut last_bytes = [0; MAGIC.len()];
     file.take(MAGIC.len() as u64)
-        .read_to_end(&mut begin)
+        .read_to_end(&mut first_bytes)
         .map_err(LogError::io(path))?;
-    if begin.is_empty() {
+    if first_bytes.is_empty() {
         return Err(not_parquet(
             "the file is empty".to_owned(),
             "write it again",
         ));
     }
-    if begin != MAGIC && begin != ENCRYPTED_MAGIC {
-        let found = format!("the file begins with `{}`", begin.escape_ascii());
-        let is_gzip = begin.starts_with(&[0x1f, 0x8b]);
+    if first_bytes != MAGIC && first_bytes != ENCRYPTED_MAGIC {
+        let contents = format!("the file begins with `{}`", first_bytes.escape_ascii());
+        let is_gzip = first_bytes.starts_with(&[0x1f, 0x8b]);
         let help = match is_gzip {
             true => "unpack it with gzip -d",
             false => "convert it, or leave it out",
         };
-        return Err(not_parquet(found, help));
+        return Err(not_parquet(contents, help));
     }
     if length >= 2 * MAGIC.len() as u64 {
         file.seek(SeekFrom::End(-4))
-            .and_then(|_| file.read_exact(&mut end))
+            .and_then(|_| file.read_exact(&mut last_bytes))
             .map_err(LogError::io(path))?;
     }
-    if end == ENCRYPTED_MAGIC || begin == ENCRYPTED_MAGIC {
+    if last_bytes == ENCRYPTED_MAGIC || first_bytes == ENCRYPTED_MAGIC {
         let help = "encrypted files cannot be read; decrypt it";
         return Err(not_parquet("the footer is encrypted".to_owned(), help));
     }
-    if end != MAGIC {
-        let found = "the file has no footer at its end, so it is truncated".to_owned();
-        return Err(not_parquet(found, "copy or write it again"));
+    if last_bytes != MAGIC {
+        let contents = "the file has no footer at its end, so it is truncated".to_owned();
+        return Err(not_parquet(contents, "copy or write it again"));
     }
     Ok(())
 }

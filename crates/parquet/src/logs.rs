@@ -157,7 +157,7 @@ impl Logs {
 /// Returns the names of a file's columns, from its footer.
 ///
 /// # Errors
-/// [`LogError`] if the file cannot be read, or is no Parquet file.
+/// [`LogError`] if the file cannot be read, or is not a Parquet file.
 pub fn column_names(path: &Path) -> Result<Vec<String>, LogError> {
     let open = OpenFile::open(path)?;
     let fields = open.footer.schema().fields().iter();

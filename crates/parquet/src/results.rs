@@ -52,7 +52,7 @@ pub(crate) struct ResultSchema {
 }
 
 impl ResultSchema {
-    /// Creates the schema for a log and those that have the same kept columns.
+    /// Creates the schema for a log and for logs with the same kept columns.
     ///
     /// # Errors
     /// [`LogError`] if a kept column is missing or has the name of a column of winners.

@@ -41,7 +41,7 @@ pub struct Lookups<'a> {
 impl Logs {
     /// Looks up all rows, and counts them by their rule. If the logs were opened with results,
     /// writes the results to `out`: kept columns, `matched`, `rule` and `action`, with the rows
-    /// in the order of files and rows. Nothing is written to `out` if there is no file.
+    /// in the order of files and rows. Without files, nothing is written to `out`.
     ///
     /// `progress` receives the number of rows so far and of all rows.
     ///

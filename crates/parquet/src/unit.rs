@@ -91,11 +91,11 @@ impl<'a> UnitReader<'a> {
             let batch = batch.map_err(|error| LogError::damaged(path, error))?;
             let first_row = group.first_row + rows;
             rows += batch.num_rows() as u64;
-            let place = Place {
+            let batch_place = Place {
                 file: group.file,
                 first_row,
             };
-            let winners = self.look_up(&batch, place, examples, totals)?;
+            let winners = self.look_up(&batch, batch_place, examples, totals)?;
             if let Some(encoded) = encoded {
                 encoded.add(&winners).map_err(LogError::output)?;
             }

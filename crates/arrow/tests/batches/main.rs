@@ -1,6 +1,7 @@
 //! Record batches of every type of column, compared with lookups of single headers by
 //! `linear`.
 
+mod dictionaries;
 mod errors;
 mod rows;
 
