@@ -1,7 +1,7 @@
 //! The file of results: kept columns of the logs, copied without decoding them, and the columns
 //! of winners.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -87,7 +87,7 @@ impl ResultSchema {
         // The notes of a data frame name columns that may not be kept.
         let notes = match keep {
             Keep::All => schema.metadata().clone(),
-            Keep::None | Keep::Columns(_) => HashMap::new(),
+            Keep::None | Keep::Columns(_) => arrow_schema::Metadata::default(),
         };
         let arrow = Schema::new_with_metadata(fields.collect::<Vec<_>>(), notes);
         Ok(ResultSchema {
