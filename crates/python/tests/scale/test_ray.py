@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -100,10 +99,3 @@ def test_errors_of_the_class() -> None:
     not_a_policy: Any = "fw.rules"
     with pytest.raises(TypeError, match="`policy` is of type str; expected a classyard.Policy"):
         Classify(not_a_policy)
-
-
-def test_a_reference_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
-    reference: Any = object()
-    with pytest.raises(ImportError, match=r"pip install 'classyard\[ray\]'"):
-        Classify(reference)
