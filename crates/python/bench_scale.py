@@ -49,8 +49,8 @@ def write_flows(policy: classyard.Policy, folder: Path, rows: int, files: int) -
         picked = bounds[rng.integers(0, len(bounds), rows // files)]
         size = picked[:, :, 1] - picked[:, :, 0] + 1
         values = picked[:, :, 0] + (rng.random(size.shape) * size).astype("i8")
-        columns = {name: values[:, place].astype(type) for place, (name, type) in enumerate(FIELDS.items())}
-        data = pyarrow.table(columns)
+        arrays = zip(FIELDS.items(), values.T)
+        data = pyarrow.table({name: array.astype(type) for (name, type), array in arrays})
         pyarrow.parquet.write_table(data, folder / f"{file}.parquet")
         first = first or data
     return first
@@ -187,8 +187,9 @@ def with_spark(policy: classyard.Policy, folder: Path, rows: int, runs: int) -> 
         write(classyard.spark.classify(flows, policy))
         setattr(classyard.spark, "_Lookup", original)
         lines = [line.split() for file in times.iterdir() for line in file.read_text().splitlines()]
-        counted, seconds = sum(int(line[0]) for line in lines), sum(float(line[1]) for line in lines)
-        print(f"Spark, batches of {batch_rows}: in the function: {counted / seconds / 1e6:.1f} M rows/s")
+        counted = sum(int(line[0]) for line in lines)
+        rate = counted / sum(float(line[1]) for line in lines) / 1e6
+        print(f"Spark, batches of {batch_rows}: in the function: {rate:.1f} M rows/s")
         for file in times.iterdir():
             file.unlink()
     spark.stop()

@@ -101,5 +101,6 @@ def test_result_columns() -> None:
 def test_clashes_of_names() -> None:
     settings = _workers.settings(None, None, ["rule", "action"], "forest", 1)
     _workers.refuse_clashes(settings, ["Rule", "src"])
-    with pytest.raises(ValueError, match=r"`Rule` already.*\{'rule': 'policy_rule', 'action': 'action'\}"):
+    names = r"\{'rule': 'policy_rule', 'action': 'action'\}"
+    with pytest.raises(ValueError, match=f"`Rule` already.*{names}"):
         _workers.refuse_clashes(settings, ["Rule", "src"], case_sensitive=False)

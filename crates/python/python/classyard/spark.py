@@ -78,10 +78,13 @@ class Report:
     and, if the report compares with a log, `unknown word`, `equal` and `different`; otherwise
     `matched`.
 
-    `hits` has `rule`, `action` and `flows`; with a policy, also `line` and `text`, and all
-    rules without hits; a rule that the policy does not have has no text. `unmatched` has the flows that no rule matches. `different` has the flows whose
-    logged verdict is not the policy's, and `unknown_words` (`word`, `flows`) the words of the log
-    that have no meaning in `words`; they are None if the report does not compare with a log.
+    `hits` has `rule`, `action` and `flows`; with a policy, also `line` and `text`, and all rules
+    without hits. A rule that the policy does not have has no text. `unmatched` has the flows that
+    no rule matches.
+
+    `different` has the flows whose logged verdict differs from the action of the policy, and
+    `unknown_words` (`word`, `flows`) the words of the log that `words` does not have. Both are
+    None if the report does not compare with a log.
     """
 
     outcomes: DataFrame
@@ -158,14 +161,15 @@ class _Lookup:
         first_row = 0
         for batch in batches:
             try:
-                yield _workers.with_results(table, batch, self._settings)
+                found = _workers.with_results(table, batch, self._settings)
             except Exception as error:
-                error.add_note(_place(first_row, batch.num_rows))
+                error.add_note(_row_numbers(first_row))
                 raise
             first_row += batch.num_rows
+            yield found
 
 
-def _place(first_row: int, rows: int) -> str:
+def _row_numbers(first_row: int) -> str:
     from pyspark import TaskContext
 
     task = TaskContext.get()

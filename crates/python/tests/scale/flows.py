@@ -1,4 +1,4 @@
-"""Random rules and millions of flows, a join of DuckDB that classifies them, and workers that die."""
+"""Random rules, millions of flows, a join of DuckDB that looks them up, workers that die."""
 
 from __future__ import annotations
 

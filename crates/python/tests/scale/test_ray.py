@@ -61,7 +61,9 @@ def test_a_policy_with_both_families(ray: Any) -> None:
         "row": range(len(headers)),
         "a": [None if header.src is None else str(header.src) for header in headers],
         "b": [None if header.dst is None else str(header.dst) for header in headers],
-        **{name: [getattr(header, name) for header in headers] for name in ("sport", "dport", "proto")},
+        "sport": [header.sport for header in headers],
+        "dport": [header.dport for header in headers],
+        "proto": [header.proto for header in headers],
     })
     # A policy itself instead of a reference, and other names.
     settings = {"columns": {"src": "a", "dst": ["missing", "b"]}, "outputs": {"rule": "winner"}}

@@ -95,8 +95,8 @@ def test_a_report_compares_with_the_log(spark: Any) -> None:
     policy = classyard.Policy.from_rules(
         "dual-5tuple", ["permit dport=443 proto=tcp", "deny proto=tcp", "deny dport=9 proto=udp"])
     rows = [
-        ("10.0.0.1", 443, 6, "ACCEPT"), ("10.0.0.1", 22, 6, "REJECT"), ("2001:db8::1", 22, 6, "ACCEPT"),
-        ("10.0.0.1", 443, 6, "accept"), ("10.0.0.1", 443, 6, None), ("10.0.0.1", 53, 17, "ACCEPT"),
+        ("10.0.0.1", 443, 6, "ACCEPT"), ("10.0.0.1", 22, 6, "REJECT"),
+        ("2001:db8::1", 22, 6, "ACCEPT"), ("10.0.0.1", 443, 6, "accept"), ("10.0.0.1", 443, 6, None), ("10.0.0.1", 53, 17, "ACCEPT"),
         ("10.0.0.1", None, 6, "REJECT"),
     ]
     df = spark.createDataFrame(rows, "srcaddr string, dstport int, protocol int, action string")
