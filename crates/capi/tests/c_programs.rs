@@ -112,6 +112,61 @@ fn the_example_in_go_prints_the_rules_of_its_headers() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "[0 1]\n");
 }
 
+/// Builds the example with rte_acl. `None` if the C compiler or DPDK is missing.
+fn build_rte_acl_example() -> Option<PathBuf> {
+    for (tool, argument) in [("cc", "--version"), ("pkg-config", "--version")] {
+        if Command::new(tool).arg(argument).output().is_err() {
+            eprintln!("SKIPPED: the example with rte_acl: {tool} is not installed");
+            return None;
+        }
+    }
+    let mut dpdk = Command::new("pkg-config");
+    if !dpdk
+        .args(["--exists", "libdpdk"])
+        .status()
+        .unwrap()
+        .success()
+    {
+        eprintln!("SKIPPED: the example with rte_acl: DPDK is not installed");
+        return None;
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/rte_acl/build");
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rte_acl-forward");
+    let library = library_folder().join("libclassyard_c.a");
+    run(Command::new(script).arg(library).arg(&program));
+    Some(program)
+}
+
+/// The example compares all decisions, and fails at a difference.
+#[test]
+fn the_example_with_rte_acl_finds_the_same_rules_in_both_libraries() {
+    let Some(program) = build_rte_acl_example() else {
+        return;
+    };
+    run(Command::new(&program).args(["200", "2000", "20"]));
+
+    let rules = program.with_extension("classbench");
+    let lines = "@10.1.0.0/16\t10.2.3.4/32\t0 : 65535\t443 : 443\t0x06/0xFF\t0x0000/0x0000\n\
+                 @0.0.0.0/0\t10.2.0.0/16\t0 : 65535\t0 : 1023\t0x00/0x00\t0x0000/0x0000\n";
+    std::fs::write(&rules, lines).unwrap();
+    let output = Command::new(&program)
+        .arg(&rules)
+        .args(["500", "5"])
+        .output();
+    let text = String::from_utf8(output.unwrap().stdout).unwrap();
+    assert!(text.contains("2 rules, 500 packets"), "{text}");
+    assert!(text.contains("\n5 changes gave "), "{text}");
+
+    std::fs::write(&rules, format!("{lines}permit any\n")).unwrap();
+    let output = Command::new(&program).arg(&rules).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success());
+    assert!(
+        error.contains("classbench:3: expected \"@SRC/LENGTH"),
+        "{error}"
+    );
+}
+
 /// True if the C compiler can link with the sanitizers.
 fn sanitizers_work() -> bool {
     let probe = Path::new(env!("CARGO_TARGET_TMPDIR"))
