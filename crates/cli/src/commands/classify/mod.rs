@@ -212,18 +212,8 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     if !args.parquet.parquet.is_empty() {
         return parquet::run(args, reporter);
     }
+    check_files(args, reporter)?;
     let rules = args.rules.path();
-    let [capture, trace] = args.headers.files();
-    only_one_from_stdin(&[("rules", rules), capture, trace])?;
-    if rules.is_none() && !args.headers.is_empty() {
-        reporter.note("no rules given, so the embedded example's rules are used");
-    }
-    if rules.is_some() && args.headers.is_empty() {
-        return Err(Failure::usage("there is nothing to classify").with_help(
-            "give a --capture, a --trace or --parquet; `classyard generate trace` makes a trace",
-        ));
-    }
-    outputs::check(args)?;
     let began = Instant::now();
     let rules = match args.headers.trace {
         Some(_) => args.reading.load(rules, reporter)?,
@@ -276,6 +266,22 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     };
     args.write_report(&report)?;
     interrupt::outcome().and(usable)
+}
+
+/// Refuses files that do not go together.
+fn check_files(args: &Args, reporter: Reporter) -> Result<(), Failure> {
+    let rules = args.rules.path();
+    let [capture, trace] = args.headers.files();
+    only_one_from_stdin(&[("rules", rules), capture, trace])?;
+    if rules.is_none() && !args.headers.is_empty() {
+        reporter.note("no rules given, so the embedded example's rules are used");
+    }
+    if rules.is_some() && args.headers.is_empty() {
+        return Err(Failure::usage("there is nothing to classify").with_help(
+            "give a --capture, a --trace or --parquet; `classyard generate trace` makes a trace",
+        ));
+    }
+    outputs::check(args)
 }
 
 impl Args {
