@@ -71,7 +71,7 @@ fn public_modules(source: &Path, lib: &str) -> BTreeMap<String, PathBuf> {
 
 /// Public in a private module, only for signatures: a trait's bound, and an
 /// argument that only the library creates.
-const IN_SIGNATURES: [&str; 2] = ["Parts", "Cookies"];
+const IN_SIGNATURES: [&str; 2] = ["Parts", "Labels"];
 
 #[test]
 fn public_types_are_exported_where_users_find_them() {

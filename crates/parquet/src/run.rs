@@ -14,29 +14,15 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 
 use classyard::Progress;
-use classyard_arrow::Rules;
 
-use crate::comparison::{Comparison, Meanings};
-use crate::counts::Counts;
+use crate::comparison::Meanings;
 use crate::error::LogError;
 use crate::logs::{Group, Logs};
+use crate::lookups::Lookups;
 use crate::results::{Encoder, KeptGroup, ResultFile};
 use crate::summary::{Example, MAX_EXAMPLES, Summary};
+use crate::totals::Totals;
 use crate::unit::{UnitReader, UnitResult};
-use crate::verdict::VerdictNames;
-
-/// The rules that logs are looked up in, and the way to do it.
-#[derive(Clone, Copy)]
-pub struct Lookups<'a> {
-    /// The rules.
-    pub rules: &'a dyn Rules,
-    /// The names of actions, by their number.
-    pub actions: &'a [String],
-    /// The meaning of verdicts and actions.
-    pub verdicts: &'a VerdictNames,
-    /// The number of threads, at least 1.
-    pub threads: usize,
-}
 
 impl Logs {
     /// Looks up all rows, and counts them by their rule. If the logs were opened with results,
@@ -117,13 +103,6 @@ struct Order<'a, W: Write + Send> {
     /// The first error; no further unit is completed.
     error: Option<LogError>,
     progress: &'a mut (dyn Progress + Send),
-}
-
-/// The counts of one thread.
-#[derive(Default)]
-pub(crate) struct Totals {
-    pub(crate) counts: Counts,
-    pub(crate) comparison: Comparison,
 }
 
 impl<W: Write + Send> Run<'_, W> {

@@ -6,7 +6,7 @@ use classyard::policy::PartId;
 
 use crate::comparison::VerdictSummary;
 use crate::counts::Counts;
-use crate::run::Totals;
+use crate::totals::Totals;
 
 /// The maximum number of examples of disagreements.
 pub const MAX_EXAMPLES: usize = 10;

@@ -11,9 +11,10 @@ use crate::comparison::{BatchWinners, Meanings};
 use crate::error::LogError;
 use crate::footer::OpenFile;
 use crate::logs::{Group, Logs};
+use crate::lookups::Lookups;
 use crate::results::{Chunks, EncodedGroup, Encoder, OUTPUTS};
-use crate::run::{Lookups, Totals};
 use crate::summary::{Example, MAX_EXAMPLES};
+use crate::totals::Totals;
 
 /// The maximum number of rows of a batch: its decoded columns are in the second-level cache.
 const BATCH_ROWS: usize = 1 << 16;

@@ -181,7 +181,7 @@ fn parquet_goes_to_standard_output_without_a_report() {
         &rules,
         "--columns",
         "vpc",
-        "--keep",
+        "--keep-columns",
         "bytes",
         "-o",
         "-",
@@ -240,7 +240,7 @@ fn mistakes_are_explained() {
     command("--columns vpc --verdict-names A=b").complains("expected WORD=permit or WORD=deny");
     command("--columns vpc -c x.pcap").complains("cannot be used with");
     command("--columns vpc --every 5s").complains("cannot be used with");
-    command("--columns vpc --keep none").complains("--output");
+    command("--columns vpc --keep-columns none").complains("--output");
     run("classify --columns vpc")
         .exits(2)
         .complains("--parquet");

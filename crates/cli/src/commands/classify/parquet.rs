@@ -202,10 +202,10 @@ fn failure(error: &LogError) -> Failure {
             Mapping::PRESETS.join(", ")
         )),
         LogError::NameClash { .. } => Some(
-            "--prefix TEXT begins the names of results; --keep COLUMNS keeps others".to_owned(),
+            "--prefix TEXT begins the names of results; --keep-columns NAMES keeps others".to_owned(),
         ),
         LogError::OtherColumns { .. } => Some(
-            "--keep COLUMNS keeps columns that all files have; --keep none keeps none".to_owned(),
+            "--keep-columns NAMES keeps columns that all files have; --keep-columns none keeps none".to_owned(),
         ),
         LogError::VerdictType { .. }
         | LogError::MissingColumn {

@@ -40,7 +40,7 @@ pub(super) struct ParquetArgs {
 
     /// Write the rows with their rule and action to a Parquet file, - for standard output
     ///
-    /// The file has the columns that --keep names, then matched, rule (the id) and
+    /// The file has the columns that --keep-columns names, then matched, rule (the id) and
     /// action. It replaces an older file when it is complete. With - no report is
     /// printed.
     #[arg(
@@ -54,8 +54,8 @@ pub(super) struct ParquetArgs {
 
     /// The columns of the logs that --output has too: all, none, or a list of names
     #[arg(
-        long,
-        value_name = "COLUMNS",
+        long = "keep-columns",
+        value_name = "NAMES",
         requires = "output",
         value_parser = keep,
         help_heading = "Flow logs"
