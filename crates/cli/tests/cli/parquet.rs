@@ -91,6 +91,7 @@ fn flow_logs_have_counts_disagreements_and_results() {
         .json();
     assert_eq!(report["input"]["kind"], "parquet");
     assert_eq!(report["misses"]["headers"], 2);
+    assert!(report["rate"].is_null());
     let logs = &report["logs"];
     for (key, value) in [
         ("files", 2),

@@ -199,7 +199,7 @@ impl VerdictsReport {
         let mut text = match (compared, self.disagreeing) {
             (0, _) => format!("no verdict of `{}` could be compared", self.column),
             (_, 0) => format!(
-                "all {} of `{}` agree",
+                "{} of `{}` compared, none differs",
                 counted(compared, "verdict"),
                 self.column
             ),

@@ -257,7 +257,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     report.engine =
         report::EngineReport::new(&spec, args.engine.is_some(), &rules.policy, &classifier);
     report.written = written;
-    report.rate = Rate::new(&passes, headers, args.threads);
+    report.rate = Some(Rate::new(&passes, headers, args.threads));
     report.seconds = report::Seconds {
         read_rules: rules_seconds,
         read_headers: open_seconds + (began.elapsed().as_secs_f64() - spent).max(0.0),

@@ -59,6 +59,7 @@ pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     );
     let mut report = ClassifyReport::new(&rules, input, &tally, args.top_rules(), args.all);
     report.engine = EngineReport::new(&spec, args.engine.is_some(), &rules.policy, &classifier);
+    report.rate = None;
     report.seconds = Seconds {
         read_rules: rules_seconds,
         read_headers: open_seconds,

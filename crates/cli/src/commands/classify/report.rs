@@ -32,7 +32,8 @@ pub(super) struct ClassifyReport {
     rules: RulesReport,
     input: InputReport,
     pub(super) engine: EngineReport,
-    pub(super) rate: Rate,
+    /// `None` for flow logs, whose report has the rate of rows.
+    pub(super) rate: Option<Rate>,
     pub(super) seconds: Seconds,
     hits: Vec<Hit>,
     misses: Share,
@@ -150,7 +151,7 @@ impl ClassifyReport {
             rules: RulesReport::new(rules),
             input,
             engine: EngineReport::default(),
-            rate: Rate::default(),
+            rate: Some(Rate::default()),
             seconds: Seconds::default(),
             rules_hit: ranking.len(),
             hits: ranking
@@ -410,12 +411,8 @@ impl ClassifyReport {
         ));
         fact(out, "Engine", text)?;
 
-        let rate = &self.rate;
-        let Rate {
-            headers_per_second: spread,
-            ..
-        } = rate;
-        if rate.passes > 0 {
+        if let Some(rate) = self.rate.as_ref().filter(|rate| rate.passes > 0) {
+            let spread = &rate.headers_per_second;
             let threads = match rate.threads {
                 1 => "one thread".to_owned(),
                 count => format!("{count} threads, by elapsed time"),
