@@ -218,7 +218,7 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// Returns the column in which logs of the preset have the verdict of a firewall: `action`
+    /// Returns the preset's column with the verdict of a firewall: `action`
     /// for `vpc`.
     #[must_use]
     pub fn verdict_column(&self) -> Option<&'static str> {

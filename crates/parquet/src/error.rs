@@ -95,7 +95,7 @@ pub enum LogError {
         /// The columns of the file.
         columns: Vec<String>,
     },
-    /// The verdicts of a file are no texts.
+    /// The column of verdicts has another type than text.
     #[error(
         "{}: the column `{column}` of verdicts is of type {found}; expected strings or a dictionary of strings",
         .file.display()

@@ -52,7 +52,7 @@ impl<'a> UnitReader<'a> {
         }
     }
 
-    /// Returns a file, if it was the last one that was read.
+    /// Returns a file if no other file was read after it.
     pub(crate) fn open_file(&self, file: usize) -> Option<&OpenFile> {
         let (last, open) = self.open.as_ref()?;
         (*last == file).then_some(open)

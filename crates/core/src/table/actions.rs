@@ -4,7 +4,7 @@
 //! An engine returns a rule's action, but its map from ids to places is made for updates:
 //! a lookup reads three cache lines. A program that needs the action of every header
 //! would spend as long on actions as on lookups. Each copy of an engine in a live table
-//! therefore has [`Actions`] next to it: an array, in which a lookup reads one line.
+//! therefore has [`Actions`] next to it: an array by id. A lookup reads one line of it.
 //!
 //! # Data layout
 //! ```text
@@ -16,9 +16,9 @@
 //!
 //! # Cost
 //! An update writes one action. Memory: 4 bytes a rule if ids are dense, at most 16 bytes
-//! a rule and 4 KiB otherwise. If removals leave more than twice as many ids, each removal
-//! frees the last two segments, and their rules are left out. Nothing large is copied or
-//! filled.
+//! a rule and 4 KiB otherwise. After removals, the array may have ids up to twice that limit.
+//! If it has more, each removal frees the last two segments, and their rules are left out.
+//! Nothing large is copied or filled.
 
 use crate::model::rule::{ActionId, RuleId};
 use crate::model::ruleset::RuleSet;
@@ -185,7 +185,7 @@ mod tests {
         actions.change(&Change::Remove(RuleId::from_index(id)));
     }
 
-    /// Compares with a map: what is stored is right, and dense low ids are stored.
+    /// Compares with a map: stored actions are right, and dense low ids are stored.
     #[test]
     fn a_stored_action_is_the_last_one() {
         let (mut actions, mut model) = (Actions::default(), BTreeMap::new());

@@ -1,4 +1,4 @@
-//! What a table knows of a rule besides its matches and its priority: action and cookie.
+//! The labels of rules: actions and cookies, which no lookup compares with a header.
 
 use crate::model::rule::{ActionId, RuleId};
 use crate::model::ruleset::RuleSet;
