@@ -295,9 +295,9 @@ fn an_id_that_comes_back_has_its_new_action() {
 /// The bytes that `docs/live-table.md` states, and that the limit on bytes
 /// includes.
 #[test]
-fn cookies_take_few_bytes_which_count_and_actions_none_beside_the_engine() {
+fn actions_and_cookies_take_few_bytes_which_count() {
     const RULE_COUNT: u32 = 20_000;
-    for (with_cookies, min_bytes, max_bytes) in [(false, 0, 0), (true, 8, 13)] {
+    for (with_cookies, min_bytes, max_bytes) in [(false, 4, 5), (true, 12, 18)] {
         let mut dice = Dice(3);
         let mut rules = RuleSet::new(&Schema::ipv4_5tuple());
         for number in 0..RULE_COUNT {
@@ -328,19 +328,22 @@ fn cookies_take_few_bytes_which_count_and_actions_none_beside_the_engine() {
         );
 
         let alone = spec.build(&rules, &Limits::default(), &mut NoProgress);
-        let limits =
-            Limits::default().with_bytes(alone.unwrap().stats().bytes() + 2 * RULE_COUNT as usize);
-        assert!(spec.build(&rules, &limits, &mut NoProgress).is_ok());
-        let built = Table::build(&rules, &spec, &limits, &mut NoProgress);
-        if with_cookies {
+        let engine_bytes = alone.unwrap().stats().bytes();
+        for (bytes_of_a_rule, fits) in [(0, false), (6, !with_cookies), (20, true)] {
+            let limit = engine_bytes + bytes_of_a_rule * RULE_COUNT as usize;
+            let limits = Limits::default().with_bytes(limit);
+            assert!(spec.build(&rules, &limits, &mut NoProgress).is_ok());
+            let built = Table::build(&rules, &spec, &limits, &mut NoProgress);
+            if fits {
+                assert!(built.is_ok(), "{bytes_of_a_rule} bytes");
+                continue;
+            }
             let refused = built.unwrap_err();
             assert!(
                 matches!(refused, BuildError::TooManyBytes { needed, limit }
                     if needed > limit && limit == limits.bytes),
                 "{refused}"
             );
-        } else {
-            assert!(built.is_ok(), "actions are in the engine's bytes");
         }
     }
 }
