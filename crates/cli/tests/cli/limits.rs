@@ -13,12 +13,14 @@ use flate2::write::GzEncoder;
 
 use crate::support::{Folder, RULES, Run, TRACE, example, program, run, words};
 
-/// Runs the program with at most `mebibytes` MiB of address space.
+/// Runs the program with at most `mebibytes` MiB of address space, and room for the program.
 fn run_within(mebibytes: u64, arguments: &str) -> Run {
+    let program_file = std::fs::metadata(program().get_program()).expect("the program exists");
+    let kibibytes = mebibytes * 1024 + program_file.len().div_ceil(1024);
     let mut command = Command::new("sh");
     command
         .args(["-c", "ulimit -v \"$0\" && exec \"$@\""])
-        .arg((mebibytes * 1024).to_string())
+        .arg(kibibytes.to_string())
         .arg(program().get_program())
         .args(words(arguments))
         // The limit is on addresses. For a thread's arena glibc may reserve 64 MiB of them.
@@ -74,18 +76,18 @@ fn rules_that_unpack_to_more_than_the_limit_are_refused() {
         b"drop # x\n",
         1100,
     );
-    run_within(1300, &format!("inspect {rules}"))
+    run_within(1250, &format!("inspect {rules}"))
         .exits(2)
         .complains("rules.gz: more than 1073741824 bytes")
         .complains("--limit-bytes");
-    run_within(100, &format!("inspect {rules} --limit-bytes 16M"))
+    run_within(50, &format!("inspect {rules} --limit-bytes 16M"))
         .exits(2)
         .complains("more than 16777216 bytes");
     // The limit can be raised, and a file of exactly the limit is accepted.
     let small = folder.file("small.rules", RULES);
     let size = RULES.len();
-    run_within(100, &format!("inspect {small} --limit-bytes {size}")).exits(0);
-    run_within(100, &format!("inspect {small} --limit-bytes {}", size - 1))
+    run_within(50, &format!("inspect {small} --limit-bytes {size}")).exits(0);
+    run_within(50, &format!("inspect {small} --limit-bytes {}", size - 1))
         .exits(2)
         .complains(&format!("more than {} bytes", size - 1));
 }
@@ -94,13 +96,13 @@ fn rules_that_unpack_to_more_than_the_limit_are_refused() {
 fn more_rules_than_the_limit_are_refused_before_any_is_held() {
     let folder = Folder::new();
     let rules = bomb(&folder, "rules.gz", b"schema ipv4-5tuple\n", b"drop\n", 100);
-    run_within(300, &format!("inspect {rules}"))
+    run_within(250, &format!("inspect {rules}"))
         .exits(2)
         .complains("rules.gz:16777218: more than 16777216 rules")
         .complains("--limit-rules");
     let line = b"@0.0.0.0/0\t0.0.0.0/0\t0 : 65535\t0 : 65535\t0x00/0x00\n";
     let rules = bomb(&folder, "classbench.gz", b"", line, 50);
-    run_within(200, &format!("inspect {rules} --limit-rules 500k"))
+    run_within(150, &format!("inspect {rules} --limit-rules 500k"))
         .exits(2)
         .complains("more than 500000 rules");
 }
@@ -111,11 +113,11 @@ fn traces_are_bounded_in_bytes_and_in_headers() {
     let rules = folder.file("rules", RULES);
     let trace = bomb(&folder, "trace.gz", b"", TRACE.as_bytes(), 200);
     let arguments = format!("classify -r {rules} -t {trace}");
-    run_within(200, &format!("{arguments} --limit-bytes 32M"))
+    run_within(150, &format!("{arguments} --limit-bytes 32M"))
         .exits(2)
         .complains("more than 33554432 bytes")
         .complains("--limit-bytes");
-    run_within(350, &format!("{arguments} --limit-headers 100k"))
+    run_within(300, &format!("{arguments} --limit-headers 100k"))
         .exits(2)
         .complains("trace.gz:100001: more than 100000 headers")
         .complains("--limit-headers");
@@ -161,7 +163,7 @@ fn the_length_that_a_record_claims_is_not_believed() {
     }
     let capture = bomb(&folder, "claims.pcapng.gz", &start, &[0], 500);
     for command in ["classify", "explain"] {
-        let run = run_within(100, &format!("{command} -r {rules} -c {capture}"));
+        let run = run_within(50, &format!("{command} -r {rules} -c {capture}"));
         run.complains("skipped a packet of 399999968 bytes; at most 262144 are read")
             .complains("--limit-record");
     }
@@ -174,14 +176,14 @@ fn captures_that_are_held_in_memory_are_bounded() {
     // Zeros are packets without bytes.
     let capture = bomb(&folder, "zeros.pcap.gz", &pcap_header(65_535), &[0], 300);
     let arguments = format!("explain -r {rules} -c {capture} --packet 1000000000");
-    run_within(1200, &arguments)
+    run_within(1150, &arguments)
         .exits(2)
         .complains("more than 16777216 packets")
         .complains("--limit-headers");
-    run_within(100, &format!("{arguments} --limit-headers 100k"))
+    run_within(50, &format!("{arguments} --limit-headers 100k"))
         .exits(2)
         .complains("more than 100000 packets");
-    run_within(200, &format!("{arguments} --limit-bytes 10M"))
+    run_within(150, &format!("{arguments} --limit-bytes 10M"))
         .exits(2)
         .complains("more than 10485760 bytes");
     // Packets after the requested one are not read.
@@ -208,24 +210,24 @@ fn schemas_profiles_and_seed_files_are_bounded() {
     let rules = folder.file("rules", RULES);
     let field = b"[[field]]\nname = \"a\"\nwidth = 1\nkind = \"exact\"\n";
     let schema = bomb(&folder, "schema.toml", b"name = \"wide\"\n", field, 45);
-    run_within(100, &format!("inspect {rules} --schema {schema}"))
+    run_within(50, &format!("inspect {rules} --schema {schema}"))
         .exits(2)
         .complains("schema.toml: more than 1048576 bytes")
         .complains("a schema file");
     let named = folder.file("named.rules", "schema \"schema.toml\"\nallow a=1\n");
-    run_within(100, &format!("inspect {named}"))
+    run_within(50, &format!("inspect {named}"))
         .exits(2)
         .complains("schema.toml: more than 1048576 bytes");
-    run_within(100, &format!("generate --profile {schema} -n 10 -o -"))
+    run_within(50, &format!("generate --profile {schema} -n 10 -o -"))
         .exits(2)
         .complains("schema.toml: more than 1048576 bytes")
         .complains("a profile");
     // A file within the limit is still refused if it has too many fields.
     let many = [b"name = \"wide\"\n".to_vec(), field.repeat(20_000)].concat();
     let many = folder.file("many.toml", many);
-    run_within(100, &format!("inspect {rules} --schema {many}")).exits(2);
+    run_within(50, &format!("inspect {rules} --schema {many}")).exits(2);
     let seed = bomb(&folder, "acl_seed", b"-scale\n", b"0.1 0.2\n", 100);
-    run_within(150, &format!("generate --seed-file {seed} -n 10 -o -"))
+    run_within(100, &format!("generate --seed-file {seed} -n 10 -o -"))
         .exits(2)
         .complains("acl_seed: more than 16777216 bytes");
 }
