@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use classyard::{Policy, PolicyClassifier, PolicyTrace, Progress as _};
+use classyard::{EngineSpec, Policy, PolicyClassifier, PolicyTrace, Progress as _};
 use classyard_lab::cores::{Clocks, Crew, thread_count};
 use classyard_report::engine_choice::EngineChoice;
 use classyard_report::failure::Failure;
@@ -224,15 +224,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let input = Input::open(args, &rules.policy, reporter)?;
     let open_seconds = began.elapsed().as_secs_f64();
 
-    let began = Instant::now();
-    let (spec, classifier) = EngineChoice::build(
-        args.engine.as_ref(),
-        rules.policy.parts(),
-        &args.limits,
-        reporter,
-        |spec, limits, progress| rules.policy.build(spec, limits, progress),
-    )?;
-    let build_seconds = began.elapsed().as_secs_f64();
+    let (spec, classifier, build_seconds) = build(args, &rules, reporter)?;
 
     let began = Instant::now();
     let mut lookup_run = LookupRun::new(args, &rules, &classifier, reporter)?;
@@ -266,6 +258,24 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     };
     args.write_report(&report)?;
     interrupt::outcome().and(usable)
+}
+
+/// Builds the engines of the rules. Returns the chosen engine, the engines, and the seconds that
+/// this took.
+fn build(
+    args: &Args,
+    rules: &LoadedRules,
+    reporter: Reporter,
+) -> Result<(EngineSpec, PolicyClassifier, f64), Failure> {
+    let began = Instant::now();
+    let (spec, classifier) = EngineChoice::build(
+        args.engine.as_ref(),
+        rules.policy.parts(),
+        &args.limits,
+        reporter,
+        |spec, limits, progress| rules.policy.build(spec, limits, progress),
+    )?;
+    Ok((spec, classifier, began.elapsed().as_secs_f64()))
 }
 
 /// Refuses files that do not go together.

@@ -8,18 +8,17 @@ use classyard::ActionId;
 use classyard_arrow::{BatchError, BuiltPolicy, HeaderFields, Mapping};
 use classyard_lab::cores::Clocks;
 use classyard_parquet::{LogColumns, LogError, Logs, Lookups, Summary, column_names, find_files};
-use classyard_report::engine_choice::EngineChoice;
 use classyard_report::failure::Failure;
 use classyard_report::input::rules::LoadedRules;
 use classyard_report::input::source_name;
 use classyard_report::output::file::{WholeFile, is_dash, is_same_file};
 use classyard_report::reporter::Reporter;
 
-use super::Args;
 use super::input_report::InputReport;
 use super::logs_report::LogsReport;
 use super::report::{ClassifyReport, EngineReport, Seconds};
 use super::tally::Tally;
+use super::{Args, build};
 
 /// Looks up the rows of the logs, writes the results and the report.
 pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
@@ -32,15 +31,7 @@ pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let began = Instant::now();
     let (logs, verdict) = open(args, rules_path, &rules, reporter)?;
     let open_seconds = began.elapsed().as_secs_f64();
-    let began = Instant::now();
-    let (spec, classifier) = EngineChoice::build(
-        args.engine.as_ref(),
-        rules.policy.parts(),
-        &args.limits,
-        reporter,
-        |spec, limits, progress| rules.policy.build(spec, limits, progress),
-    )?;
-    let build_seconds = began.elapsed().as_secs_f64();
+    let (spec, classifier, build_seconds) = build(args, &rules, reporter)?;
     let policy = BuiltPolicy {
         policy: &rules.policy,
         classifier: &classifier,
