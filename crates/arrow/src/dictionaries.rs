@@ -43,9 +43,9 @@ struct Numbers {
 }
 
 impl Dictionaries {
-    /// Returns a batch in which the dictionaries of mapped columns are replaced by their values:
-    /// integers, or addresses as 16 bytes or of either length. Other columns stay. A dictionary
-    /// with a value that does not belong to its field stays too, and is an error of
+    /// Returns a batch with the values of dictionaries in place of the dictionaries of mapped
+    /// columns: integers, or addresses as 16 bytes or of either length. Other columns stay. A
+    /// dictionary with a value that does not belong to its field stays too, and is an error of
     /// [`Headers::read`](crate::Headers::read) if a row has the value.
     #[must_use]
     pub fn decode(

@@ -35,7 +35,7 @@ pub struct LogColumns {
 pub struct Logs {
     columns: LogColumns,
     files: Vec<LogFile>,
-    /// `None` if there is no file.
+    /// The columns of the results. Without files, `None`.
     schema: Option<ResultSchema>,
 }
 

@@ -31,13 +31,13 @@ const SEGMENT_IDS: usize = 1024;
 const IDS_PER_RULE: usize = 4;
 
 /// Stands for an action that is not stored.
-const ABSENT: u32 = u32::MAX;
+const NO_ACTION: u32 = u32::MAX;
 
 /// The actions of consecutive ids.
 #[derive(Debug)]
 struct Segment {
     actions: [u32; SEGMENT_IDS],
-    /// The number of actions that are not [`ABSENT`].
+    /// The number of ids with an action.
     present: usize,
 }
 
@@ -79,7 +79,7 @@ impl Actions {
     pub(super) fn get(&self, id: RuleId) -> Option<ActionId> {
         let (segment, place) = split(id);
         let action = self.segments.get(segment)?.as_ref()?.actions[place];
-        (action != ABSENT).then_some(ActionId(action))
+        (action != NO_ACTION).then_some(ActionId(action))
     }
 
     /// The lowest id that is not stored.
@@ -91,11 +91,11 @@ impl Actions {
     fn put(&mut self, id: RuleId, action: ActionId) {
         let (index, place) = split(id);
         if let Some(Some(segment)) = self.segments.get_mut(index)
-            && segment.actions[place] != ABSENT
-            && action.0 != ABSENT
+            && segment.actions[place] != NO_ACTION
+            && action.0 != NO_ACTION
         {
             segment.actions[place] = action.0;
-        } else if id.index() < self.end() && action.0 != ABSENT {
+        } else if id.index() < self.end() && action.0 != NO_ACTION {
             self.add(index, place, action);
         } else {
             self.clear(id);
@@ -108,7 +108,7 @@ impl Actions {
         }
         let segment = self.segments[index].get_or_insert_with(|| {
             Box::new(Segment {
-                actions: [ABSENT; SEGMENT_IDS],
+                actions: [NO_ACTION; SEGMENT_IDS],
                 present: 0,
             })
         });
@@ -120,9 +120,9 @@ impl Actions {
     fn clear(&mut self, id: RuleId) {
         let (index, place) = split(id);
         if let Some(Some(segment)) = self.segments.get_mut(index)
-            && segment.actions[place] != ABSENT
+            && segment.actions[place] != NO_ACTION
         {
-            segment.actions[place] = ABSENT;
+            segment.actions[place] = NO_ACTION;
             segment.present -= 1;
             self.present -= 1;
             if segment.present == 0 {
