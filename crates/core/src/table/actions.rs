@@ -8,7 +8,7 @@
 //!
 //! # Data layout
 //! ```text
-//! segments  id / 1024 ─▶ action × 1024      absent if no rule has an id of the segment
+//! segments  id / 1024 ─▶ present 32 │ ─▶ action × 1024      no array if none is present
 //! ```
 //! Rules with high ids are left out, so that scattered ids do not fill the memory: an id is
 //! stored if it is less than [`IDS_PER_RULE`] times the number of stored rules, plus one
@@ -34,17 +34,41 @@ const IDS_PER_RULE: usize = 4;
 const NO_ACTION: u32 = u32::MAX;
 
 /// The actions of consecutive ids.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Segment {
-    actions: [u32; SEGMENT_IDS],
-    /// The number of ids with an action.
-    present: usize,
+    /// No array if no id has an action.
+    actions: Option<Box<[u32; SEGMENT_IDS]>>,
+    /// The number of ids with an action. It is not in the array: an update of a large table
+    /// then waits for one line of memory.
+    present: u32,
+}
+
+impl Segment {
+    /// Returns the action at a place, or [`NO_ACTION`].
+    #[inline]
+    fn get(&self, place: usize) -> u32 {
+        self.actions
+            .as_ref()
+            .map_or(NO_ACTION, |actions| actions[place])
+    }
+
+    /// Sets the action at a place; returns the action before, or [`NO_ACTION`].
+    #[inline]
+    fn replace(&mut self, place: usize, action: u32) -> u32 {
+        let actions = self.actions.get_or_insert_with(no_actions);
+        std::mem::replace(&mut actions[place], action)
+    }
+}
+
+#[cold]
+fn no_actions() -> Box<[u32; SEGMENT_IDS]> {
+    Box::new([NO_ACTION; SEGMENT_IDS])
 }
 
 /// The actions of one engine's rules, except for rules with high ids.
 #[derive(Debug, Default)]
 pub(super) struct Actions {
-    segments: Vec<Option<Box<Segment>>>,
+    segments: Vec<Segment>,
     /// The number of actions in all segments.
     present: usize,
 }
@@ -78,11 +102,12 @@ impl Actions {
     #[inline]
     pub(super) fn get(&self, id: RuleId) -> Option<ActionId> {
         let (segment, place) = split(id);
-        let action = self.segments.get(segment)?.as_ref()?.actions[place];
+        let action = self.segments.get(segment)?.get(place);
         (action != NO_ACTION).then_some(ActionId(action))
     }
 
     /// The lowest id that is not stored.
+    #[inline]
     fn end(&self) -> usize {
         IDS_PER_RULE * self.present + SEGMENT_IDS
     }
@@ -90,59 +115,50 @@ impl Actions {
     #[inline]
     fn put(&mut self, id: RuleId, action: ActionId) {
         let (index, place) = split(id);
-        if let Some(Some(segment)) = self.segments.get_mut(index)
-            && segment.actions[place] != NO_ACTION
-            && action.0 != NO_ACTION
-        {
-            segment.actions[place] = action.0;
-        } else if id.index() < self.end() && action.0 != NO_ACTION {
-            self.add(index, place, action);
-        } else {
+        let is_stored = id.index() < self.end()
+            || (self.segments.get(index)).is_some_and(|segment| segment.get(place) != NO_ACTION);
+        if !is_stored || action.0 == NO_ACTION {
             self.clear(id);
+            return;
         }
-    }
-
-    fn add(&mut self, index: usize, place: usize, action: ActionId) {
         if index >= self.segments.len() {
-            self.segments.resize_with(index + 1, || None);
+            self.segments.resize_with(index + 1, Segment::default);
         }
-        let segment = self.segments[index].get_or_insert_with(|| {
-            Box::new(Segment {
-                actions: [NO_ACTION; SEGMENT_IDS],
-                present: 0,
-            })
-        });
-        segment.actions[place] = action.0;
-        segment.present += 1;
-        self.present += 1;
+        let segment = &mut self.segments[index];
+        if segment.replace(place, action.0) == NO_ACTION {
+            segment.present += 1;
+            self.present += 1;
+        }
     }
 
+    #[inline]
     fn clear(&mut self, id: RuleId) {
         let (index, place) = split(id);
-        if let Some(Some(segment)) = self.segments.get_mut(index)
-            && segment.actions[place] != NO_ACTION
+        if let Some(segment) = self.segments.get_mut(index)
+            && segment.present > 0
+            && segment.replace(place, NO_ACTION) != NO_ACTION
         {
-            segment.actions[place] = NO_ACTION;
             segment.present -= 1;
             self.present -= 1;
             if segment.present == 0 {
-                self.segments[index] = None;
+                segment.actions = None;
             }
         }
         self.free_last_segments();
     }
 
     /// Frees the last two segments if they are empty, or if few ids below them are in use.
+    #[inline]
     fn free_last_segments(&mut self) {
         for _ in 0..2 {
             let Some(last) = self.segments.last() else {
                 return;
             };
-            let present = last.as_ref().map_or(0, |segment| segment.present);
+            let present = last.present;
             if present > 0 && self.segments.len() * SEGMENT_IDS <= 2 * self.end() {
                 return;
             }
-            self.present -= present;
+            self.present -= present as usize;
             self.segments.pop();
         }
         if self.segments.capacity() > 4 * self.segments.len() + 64 {
@@ -152,8 +168,9 @@ impl Actions {
 
     /// Returns the bytes held, including unused capacity.
     pub(super) fn bytes(&self) -> usize {
-        let held = self.segments.iter().flatten().count();
-        held * size_of::<Segment>() + self.segments.capacity() * size_of::<Option<Box<Segment>>>()
+        let held = (self.segments.iter()).filter(|segment| segment.actions.is_some());
+        held.count() * size_of::<[u32; SEGMENT_IDS]>()
+            + self.segments.capacity() * size_of::<Segment>()
     }
 }
 
