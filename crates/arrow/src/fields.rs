@@ -118,6 +118,12 @@ impl HeaderFields {
         }
     }
 
+    /// True if a rule depends on every field.
+    #[must_use]
+    pub fn are_all_needed(&self) -> bool {
+        self.names.iter().all(|field| field.is_needed)
+    }
+
     /// Notes that headers need a value for every field.
     #[must_use]
     pub fn all_needed(mut self) -> HeaderFields {

@@ -23,6 +23,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The structures of Arrow's C data interface. */
+struct ArrowArray;
+struct ArrowSchema;
+
 /**
  * The rule id and the action of a header that no rule matches.
  */
@@ -137,6 +141,33 @@ typedef enum cy_column_type {
      */
     CY_COLUMN_TYPE_CONSTANT = 5,
 } cy_column_type;
+
+/**
+ * A column of the result of `cy_classify_arrow`.
+ */
+typedef enum cy_arrow_output {
+    /**
+     * `matched`, Boolean: true if a rule matches.
+     */
+    CY_ARROW_OUTPUT_MATCHED = 1,
+    /**
+     * `rule`, UInt32: the id of the winning rule, null if no rule matches.
+     */
+    CY_ARROW_OUTPUT_RULE = 2,
+    /**
+     * `action`, Dictionary(Int32, Utf8): the name of the winner's action, null if no rule
+     * matches.
+     */
+    CY_ARROW_OUTPUT_ACTION = 4,
+    /**
+     * `action_id`, UInt32: the number of the winner's action, null if no rule matches.
+     */
+    CY_ARROW_OUTPUT_ACTION_ID = 8,
+    /**
+     * `cookie`, UInt64: the cookie of the winner, null if no rule matches.
+     */
+    CY_ARROW_OUTPUT_COOKIE = 16,
+} cy_arrow_output;
 
 /**
  * Rules, with the names of their actions. A policy is for one thread at a time.
@@ -570,6 +601,33 @@ enum cy_status cy_classify_masked(struct cy_reader *reader,
                                   uint64_t *mask,
                                   uint32_t *rule,
                                   uint32_t *action);
+
+/**
+ * Looks up the headers in the rows of an Arrow record batch. All rows see the rules of one
+ * moment.
+ *
+ * `batch` and `schema` are a struct array of Arrow's C data interface: one child for each
+ * column. They stay the caller's. `columns` says which columns have the fields: a preset
+ * ("fields", "vpc", "zeek", "netflow", "ipfix"), or parts such as "src=source_ip,proto:=6", or
+ * a preset and changes to it. "fields" takes the columns with the names of the fields. Columns
+ * may be integers, texts, binary values or dictionaries of them.
+ *
+ * `outputs` is the sum of the `cy_arrow_output` values of the wanted columns. `*result` and
+ * `*result_schema` become a struct array with these columns, in the order of `cy_arrow_output`.
+ * The caller releases both. Rows with a null in a mapped column are null. At most `threads`
+ * threads are used; 1 is none besides the caller's.
+ *
+ * Columns that are missing or do not fit their fields are `CY_STATUS_INVALID_COLUMNS`; nothing
+ * is looked up then, and `*result` is not written. A call allocates its results.
+ */
+enum cy_status cy_classify_arrow(struct cy_reader *reader,
+                                 const char *columns,
+                                 const struct ArrowArray *batch,
+                                 const struct ArrowSchema *schema,
+                                 uint32_t outputs,
+                                 size_t threads,
+                                 struct ArrowArray *result,
+                                 struct ArrowSchema *result_schema);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -126,6 +126,14 @@ class Reader {
     void classify(const cy_packet *packets, std::size_t count, const cy_output &output) {
         check(cy_classify_packets(get(), packets, count, &output));
     }
+    /* `result` and `result_schema` are released by the caller. `outputs`: see cy_arrow_output. */
+    void classify(const std::string &columns, const struct ArrowArray *batch,
+                  const struct ArrowSchema *schema, std::uint32_t outputs,
+                  struct ArrowArray *result, struct ArrowSchema *result_schema,
+                  std::size_t threads = 1) {
+        check(cy_classify_arrow(get(), columns.c_str(), batch, schema, outputs, threads, result,
+                                result_schema));
+    }
     cy_reader *get() const noexcept { return reader_.get(); }
 
   private:

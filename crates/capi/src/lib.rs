@@ -9,6 +9,8 @@
 //! | `policy` | reading and making rules |
 //! | `table` | live tables, and transactions that change their rules |
 //! | `reader` | lookups |
+//! | `arrow` | lookups in Arrow data |
+//! | `arrow_fields` | the fields that rows of Arrow data must have |
 //!
 //! # Safety
 //! Every function takes pointers from C, and its documentation has the conditions for each
@@ -23,6 +25,8 @@
 // Every function has a section about pointers in this documentation instead.
 #![allow(clippy::missing_safety_doc)]
 
+mod arrow;
+mod arrow_fields;
 mod handle;
 mod policy;
 mod reader;
@@ -30,6 +34,7 @@ mod status;
 mod table;
 mod types;
 
+pub use arrow::{ArrowArray, ArrowOutput, ArrowSchema, cy_classify_arrow};
 pub use policy::{
     Policy, cy_policy_action, cy_policy_action_name, cy_policy_add, cy_policy_add_text,
     cy_policy_field, cy_policy_free, cy_policy_key_words, cy_policy_line, cy_policy_new,

@@ -1,5 +1,6 @@
 //! Lookups.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use classyard::classifier::BATCH;
@@ -10,6 +11,7 @@ use classyard::table::PolicyReplica;
 use classyard::{KeySlice, Policy, RuleId, Scratch, Winner};
 use classyard_workload::packet::{LinkType, parse};
 
+use crate::arrow_fields::ArrowFields;
 use crate::handle::{borrow, give_to, take};
 use crate::status::{Fault, Status, call};
 use crate::table::Table;
@@ -27,9 +29,10 @@ pub struct Reader {
     lookup: Lookup,
 }
 
-/// The parts of a reader that a lookup changes.
-struct Lookup {
-    reader: classyard::table::Reader<PolicyReplica>,
+/// The parts of a reader that a lookup uses.
+pub(crate) struct Lookup {
+    pub(crate) reader: classyard::table::Reader<PolicyReplica>,
+    pub(crate) arrow: Arc<ArrowFields>,
     scratch: Scratch,
     packets: PolicyTrace,
     /// For each packet of a batch, the part of its header.
@@ -44,6 +47,7 @@ pub unsafe extern "C" fn cy_reader_new(table: *const Table, reader: *mut *mut Re
         let table = unsafe { borrow(table) }?;
         let lookup = Lookup {
             reader: table.readers.reader(),
+            arrow: Arc::clone(&table.arrow),
             scratch: Scratch::new(),
             packets: PolicyTrace::new(table.empty().schemas()),
             parts: Vec::new(),
@@ -94,7 +98,7 @@ fn busy() -> Fault {
 ///
 /// # Safety
 /// `reader` is null or a live reader, which is not freed during the call.
-unsafe fn with_reader(
+pub(crate) unsafe fn with_reader(
     reader: *mut Reader,
     body: impl FnOnce(&Policy, &mut Lookup) -> Result<(), Fault>,
 ) -> Status {

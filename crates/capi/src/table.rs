@@ -1,12 +1,13 @@
 //! Live tables, and transactions that change their rules.
 
 use std::ffi::c_char;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use classyard::{
     ActionId, EngineSpec, PolicyTable, PolicyTransactionBuf, PolicyWriter, Priority, RuleId,
 };
 
+use crate::arrow_fields::ArrowFields;
 use crate::handle::{borrow, borrow_mut, give_to, take};
 use crate::policy::{Policy, parse_rule, schemas};
 use crate::status::{Fault, Status, call};
@@ -16,6 +17,7 @@ use crate::types::{Form, Forms, Rule, optional_text, put, slice, text};
 pub struct Table {
     writer: Mutex<PolicyWriter>,
     pub(crate) readers: PolicyTable,
+    pub(crate) arrow: Arc<ArrowFields>,
     /// A policy without rules: the schemas of the parts, and the actions.
     empty: classyard::Policy,
 }
@@ -52,6 +54,7 @@ pub unsafe extern "C" fn cy_table_new(
         let new_table = Table {
             writer,
             readers,
+            arrow: Arc::new(ArrowFields::new(&policy.rules)),
             empty,
         };
         // SAFETY: the place is as documented.
@@ -97,8 +100,12 @@ pub unsafe extern "C" fn cy_table_apply(
                 "an earlier change of the table ended by a panic",
             )
         })?;
-        let applied = writer.apply(&transaction.changes.transaction());
+        let changes = transaction.changes.transaction();
+        let applied = writer.apply(&changes);
         applied.map_err(|error| Fault::new(Status::UpdateRefused, error))?;
+        // Before lookups can see the rules.
+        table.arrow.note_fields(&changes);
+        drop(changes);
         writer.publish();
         transaction.changes.clear();
         Ok(())

@@ -53,7 +53,7 @@ fn run(command: &mut Command) {
     );
 }
 
-const PROGRAMS: [&str; 3] = ["lookups", "errors", "threads"];
+const PROGRAMS: [&str; 4] = ["lookups", "errors", "threads", "arrow"];
 
 fn source(name: &str) -> PathBuf {
     Path::new("tests/c").join(name).with_extension("c")
@@ -192,7 +192,7 @@ fn the_address_sanitizer_finds_nothing() {
         eprintln!("SKIPPED: address sanitizer: cc cannot link with it");
         return;
     }
-    for name in ["lookups", "errors"] {
+    for name in ["lookups", "errors", "arrow"] {
         let options = [&["-std=c11"][..], &SANITIZERS].concat();
         if let Some(program) = compile("cc", &source(name), &options, "sanitized") {
             run(Command::new(program).env("ASAN_OPTIONS", "detect_leaks=1"));

@@ -10,7 +10,7 @@ fn the_header_is_generated_from_the_sources() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(folder.join("cbindgen.toml")).unwrap();
     let mut builder = cbindgen::Builder::new().with_config(config);
-    for module in ["status", "types", "policy", "table", "reader"] {
+    for module in ["status", "types", "policy", "table", "reader", "arrow"] {
         builder = builder.with_src(folder.join("src").join(module).with_extension("rs"));
     }
     let mut header = Vec::new();

@@ -53,5 +53,11 @@ int main() {
     } catch (const classyard::Error &error) {
         require(error.status() == CY_STATUS_PARSE_FAILED, error.what());
     }
+    try {
+        reader.classify("vpd", nullptr, nullptr, CY_ARROW_OUTPUT_RULE, nullptr, nullptr);
+        require(false, "a lookup without a batch fails");
+    } catch (const classyard::Error &error) {
+        require(error.status() == CY_STATUS_NULL_POINTER, error.what());
+    }
     return 0;
 }
