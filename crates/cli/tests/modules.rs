@@ -365,6 +365,28 @@ fn no_folder_has_a_circle() {
     assert!(found.is_empty(), "circles of imports:\n{found}");
 }
 
+/// `.ci/run` compiles only the library for aarch64.
+#[test]
+fn only_the_library_has_code_for_a_processor() {
+    let (mut files_of_library, mut others) = (0, Vec::new());
+    for package in fs::read_dir(root().join("crates")).unwrap() {
+        let package = package.unwrap();
+        for file in modules(&package.path().join("src")).into_values() {
+            let source = fs::read_to_string(&file).unwrap();
+            if !source.contains("target_arch") {
+                continue;
+            }
+            if package.file_name() == "core" {
+                files_of_library += 1;
+            } else {
+                others.push(file);
+            }
+        }
+    }
+    assert!(files_of_library > 2, "{files_of_library} files");
+    assert!(others.is_empty(), "{others:?}");
+}
+
 #[test]
 fn paths_are_resolved() {
     let module = ["a", "b"].map(String::from);
