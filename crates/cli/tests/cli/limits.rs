@@ -287,3 +287,49 @@ fn an_engine_that_is_refused_is_a_row_of_the_benchmark() {
         .exits(0)
         .prints("bit-vector:mebibytes=1 fails on acl1 4k: the engine needs");
 }
+
+/// Two groups of 256 addresses multiply, so a statement has 65,536 rules and seventeen have more
+/// than a configuration may have.
+#[test]
+fn groups_that_multiply_to_more_rules_than_the_limit_are_refused() {
+    let folder = Folder::new();
+    let addresses = |first: usize, line: &dyn Fn(&str) -> String| -> String {
+        let host = |last| format!("10.{first}.{}.{last}", 2 * last % 256);
+        (0..256).map(|last| line(&host(last))).collect()
+    };
+    let junos_list = |first| addresses(first, &|host| format!("{host}/32;\n"));
+    let terms = (0..17).map(|port| {
+        format!(
+            "term t{port} {{ from {{ source-prefix-list a; destination-prefix-list b; \
+             destination-port {port}; }} then accept; }}\n"
+        )
+    });
+    let junos = format!(
+        "policy-options {{ prefix-list a {{ {} }} prefix-list b {{ {} }} }}\n\
+         firewall {{ family inet {{ filter f {{\n{}}} }} }}\n",
+        junos_list(1),
+        junos_list(2),
+        terms.collect::<String>()
+    );
+    let group = |name, first| {
+        let members = addresses(first, &|host| format!(" network-object host {host}\n"));
+        format!("object-group network {name}\n{members}")
+    };
+    let entries = (1..18).map(|port| {
+        format!("access-list out extended permit tcp object-group A object-group B eq {port}\n")
+    });
+    let asa = format!(
+        "ASA Version 9.16(1)\n{}{}{}access-group out in interface inside\n",
+        group("A", 1),
+        group("B", 2),
+        entries.collect::<String>()
+    );
+    for (name, text) in [("junos.conf", junos), ("asa.cfg", asa)] {
+        let path = folder.path(name);
+        std::fs::write(&path, text).expect("the disk has room");
+        let run = run_within(700, &format!("lint {path}"));
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        let expected = "more than 1048576 rules; raise the limit or split the file";
+        assert!(run.stderr.contains(expected), "{}", run.stderr);
+    }
+}

@@ -95,16 +95,26 @@ impl PacketBox {
         if self.is_disjoint(other) {
             return None;
         }
-        let mut common = self.clone();
-        common.families = self.families.intersect(other.families)?;
-        for (field, values) in &other.fields {
-            let values = match common.values(*field) {
-                Some(own) => own.intersect(values)?,
-                None => *values,
+        // Sets of many boxes come from intersections, so the fields take no spare memory.
+        let is_common = |entry: &&(Field, Values)| self.values(entry.0).is_some();
+        let common = other.fields.iter().filter(is_common).count();
+        let mut fields = Vec::with_capacity(self.fields.len() + other.fields.len() - common);
+        let mut others = other.fields.iter().peekable();
+        for &(field, own) in &self.fields {
+            while let Some(entry) = others.next_if(|entry| entry.0 < field) {
+                fields.push(*entry);
+            }
+            let values = match others.next_if(|entry| entry.0 == field) {
+                Some((_, values)) => own.intersect(values)?,
+                None => own,
             };
-            common.set(*field, values);
+            fields.push((field, values));
         }
-        Some(common)
+        fields.extend(others);
+        Some(PacketBox {
+            families: self.families.intersect(other.families)?,
+            fields,
+        })
     }
 
     /// Adds disjoint boxes of the packets that are not in `other` to `pieces`.

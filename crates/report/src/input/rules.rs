@@ -70,7 +70,8 @@ pub struct RulesArgs {
 
     /// Refuse files with more than N rules (10k, 1M, ...)
     ///
-    /// The default is 16,777,216.
+    /// The default is 16,777,216, and 1,048,576 for configurations, whose groups and jumps
+    /// multiply rules.
     #[arg(long, value_name = "N", value_parser = count, help_heading = "Input")]
     pub limit_rules: Option<usize>,
 
