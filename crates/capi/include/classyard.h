@@ -614,8 +614,8 @@ enum cy_status cy_classify_masked(struct cy_reader *reader,
  *
  * `outputs` is the sum of the `cy_arrow_output` values of the wanted columns. `*result` and
  * `*result_schema` become a struct array with these columns, in the order of `cy_arrow_output`.
- * The caller releases both. Rows with a null in a mapped column are null. At most `threads`
- * threads are used; 1 is none besides the caller's.
+ * The caller releases both. Rows with a null in a mapped column are null. The call uses at most
+ * `threads` threads; with 1, it starts none.
  *
  * Columns that are missing or do not fit their fields are `CY_STATUS_INVALID_COLUMNS`; nothing
  * is looked up then, and `*result` is not written. A call allocates its results.

@@ -1,8 +1,8 @@
 //! Lookups in Arrow data, by Arrow's C data interface.
 //!
-//! The structures `ArrowSchema` and `ArrowArray` are those of the interface; programs have
-//! their own definition of them, such as nanoarrow's. A batch is lent to a call: the call
-//! reads a copy of its structure that frees nothing.
+//! Programs define the structures `ArrowSchema` and `ArrowArray` of the interface themselves,
+//! or include a library that does, such as nanoarrow. A batch is lent to a call: the call reads
+//! a copy of its structure that frees nothing.
 
 use std::ffi::{c_char, c_void};
 
@@ -76,8 +76,8 @@ pub enum ArrowOutput {
 ///
 /// `outputs` is the sum of the `cy_arrow_output` values of the wanted columns. `*result` and
 /// `*result_schema` become a struct array with these columns, in the order of `cy_arrow_output`.
-/// The caller releases both. Rows with a null in a mapped column are null. At most `threads`
-/// threads are used; 1 is none besides the caller's.
+/// The caller releases both. Rows with a null in a mapped column are null. The call uses at most
+/// `threads` threads; with 1, it starts none.
 ///
 /// Columns that are missing or do not fit their fields are `CY_STATUS_INVALID_COLUMNS`; nothing
 /// is looked up then, and `*result` is not written. A call allocates its results.

@@ -6,7 +6,8 @@ use classyard::policy::PolicyChange;
 use classyard::{ActionId, Policy, PolicyTransaction};
 use classyard_arrow::HeaderFields;
 
-/// What lookups in Arrow data need besides the rules. A table and its readers share it.
+/// The fields and action names of a table, for lookups in Arrow data. The table and its readers
+/// share them.
 pub(crate) struct ArrowFields {
     /// The fields that headers must have. They are noted before their rules are visible.
     fields: Mutex<Arc<HeaderFields>>,

@@ -96,9 +96,8 @@ impl PacketBox {
             return None;
         }
         // Sets of many boxes come from intersections, so the fields take no spare memory.
-        let is_common = |entry: &&(Field, Values)| self.values(entry.0).is_some();
-        let common = other.fields.iter().filter(is_common).count();
-        let mut fields = Vec::with_capacity(self.fields.len() + other.fields.len() - common);
+        let new = (other.fields.iter()).filter(|(field, _)| self.values(*field).is_none());
+        let mut fields = Vec::with_capacity(self.fields.len() + new.count());
         let mut others = other.fields.iter().peekable();
         for &(field, own) in &self.fields {
             while let Some(entry) = others.next_if(|entry| entry.0 < field) {
