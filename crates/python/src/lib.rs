@@ -6,6 +6,7 @@
 mod analysis;
 mod buffers;
 mod capsules;
+mod capture;
 mod changes;
 mod error;
 mod keywords;
@@ -23,6 +24,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<policy::Policy>()?;
     module.add_class::<policy::Rule>()?;
     module.add_class::<table::Table>()?;
+    module.add_class::<capture::Capture>()?;
     module.add_class::<changes::Update>()?;
     module.add_class::<results::Result>()?;
     module.add_class::<results::Array>()?;

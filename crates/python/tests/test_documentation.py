@@ -7,10 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import classyard
 
 
-def test_examples_of_docstrings() -> None:
+def test_examples_of_docstrings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parents[3])
     finder = doctest.DocTestFinder(exclude_empty=True)
     runner = doctest.DocTestRunner()
     with_examples = set()
@@ -25,7 +28,7 @@ def test_examples_of_docstrings() -> None:
             with_examples.add(test.name)
             runner.run(test)
     assert runner.summarize().failed == 0
-    expected = {"", ".Policy", ".Policy.parse", ".Policy.from_rules", ".Result", ".Table"}
+    expected = {"", ".Capture", ".Policy", ".Policy.parse", ".Policy.from_rules", ".Result", ".Table"}
     expected |= {".Table." + name for name in ("classify", "classify_one", "explain", "apply")}
     expected |= {".lint", ".diff", ".query"}
     assert {"classyard" + name for name in expected} <= with_examples

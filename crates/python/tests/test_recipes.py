@@ -8,11 +8,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 RECIPES = Path(__file__).parents[3] / "docs" / "recipes.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def test_recipes_print_what_the_document_shows() -> None:
+def test_recipes_print_what_the_document_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(RECIPES.parents[1])
     blocks = BLOCK.findall(RECIPES.read_text())
     names: dict[str, Any] = {}
     shown = 0
