@@ -27,11 +27,11 @@ use crate::policy::named_schema;
 /// A capture is Arrow data: `table.classify(capture)`, `pyarrow.record_batch(capture)`,
 /// `polars.DataFrame(capture)`. The columns are `time` (nanoseconds, UTC), `length` (bytes on
 /// the wire), and one for each field of the schema, which is a name that `Policy.from_rules`
-/// takes. Addresses are binary, with 4 or 16 bytes. Interfaces, lists and conditions, which a
-/// packet does not tell, have no columns. Packets without a header of the schema, such
+/// takes. Addresses are binary, with 4 or 16 bytes. Interfaces, lists and conditions have no
+/// columns, because packets do not contain them. Packets without a header of the schema, such
 /// as ARP among five-tuples, have nulls in these columns. At most 16,777,216 packets are read.
 ///
-/// `notes` tells which kinds of packets have no header, and what is wrong with the file.
+/// `notes` has sentences about packets without a header and about damage of the file.
 ///
 /// >>> import classyard
 /// >>> policy = classyard.Policy.read("testdata/capture/office.rules")
@@ -120,7 +120,7 @@ fn read(path: &PathBuf, schemas: &[Arc<Schema>]) -> Result<Capture, ReadError> {
         }
     }
     let mut notes = rows.notes();
-    notes.extend(reader.warnings().iter().map(|warning| warning.to_string()));
+    notes.extend(reader.warnings().iter().map(ToString::to_string));
     if reader.more_warnings() > 0 {
         notes.push(format!("{} more warnings", reader.more_warnings()));
     }
@@ -163,8 +163,8 @@ impl Rows {
         let mut place = |field: &Field| {
             let values = Values::of(field)?;
             let mut named = columns.iter();
-            let known = named.position(|column| column.name == field.name());
-            Some(known.unwrap_or_else(|| {
+            let position = named.position(|column| column.name == field.name());
+            Some(position.unwrap_or_else(|| {
                 columns.push(Column {
                     name: field.name().to_owned(),
                     values,
@@ -187,13 +187,13 @@ impl Rows {
         }
     }
 
-    /// Adds the values of a packet's fields: the header of the first schema that it has one of.
-    /// Returns false if it has none, and adds nulls.
+    /// Adds the header of a packet, for the first schema that the packet has a header of. Adds
+    /// nulls and returns false if there is no such schema.
     fn push(&mut self, packet: &impl PacketHeader, schemas: &[Arc<Schema>]) -> bool {
         let mut parts = schemas.iter().zip(&self.places);
-        let found =
+        let header =
             parts.find(|(schema, places)| packet.values(schema, &mut self.values[..places.len()]));
-        if let Some((schema, places)) = found {
+        if let Some((schema, places)) = header {
             let fields = schema.fields().iter().zip(places);
             for ((field, &place), &value) in fields.zip(&self.values) {
                 if let Some(place) = place {
@@ -203,7 +203,7 @@ impl Rows {
                 }
             }
         }
-        let has_header = found.is_some();
+        let has_header = header.is_some();
         for column in &mut self.columns {
             if !std::mem::take(&mut column.is_set) {
                 column.values.push_null();
@@ -214,9 +214,9 @@ impl Rows {
 
     fn notes(&self) -> Vec<String> {
         let kinds = Kind::ALL.iter().zip(self.without_header);
-        let without = kinds.filter(|(_, packets)| *packets > 0);
-        let notes =
-            without.map(|(kind, packets)| format!("{packets} packets have no header: {kind}"));
+        let kinds_without_header = kinds.filter(|(_, packets)| *packets > 0);
+        let notes = kinds_without_header
+            .map(|(kind, packets)| format!("{packets} packets have no header: {kind}"));
         notes.collect()
     }
 
@@ -240,8 +240,8 @@ impl Rows {
 }
 
 impl Values {
-    /// Returns an empty column for a field. Other wide fields have no column: a packet does not
-    /// tell them.
+    /// Returns an empty column for a field. Other fields of more than 64 bits have no column:
+    /// packets do not contain them.
     fn of(field: &Field) -> Option<Values> {
         let is_address = matches!(
             field.role(),
@@ -249,10 +249,10 @@ impl Values {
         );
         Some(match field.width() {
             _ if is_address => Values::Binary(BinaryBuilder::new()),
-            ..=8 => Values::U8(UInt8Builder::new()),
-            ..=16 => Values::U16(UInt16Builder::new()),
-            ..=32 => Values::U32(UInt32Builder::new()),
-            ..=64 => Values::U64(UInt64Builder::new()),
+            0..=8 => Values::U8(UInt8Builder::new()),
+            9..=16 => Values::U16(UInt16Builder::new()),
+            17..=32 => Values::U32(UInt32Builder::new()),
+            33..=64 => Values::U64(UInt64Builder::new()),
             _ => return None,
         })
     }

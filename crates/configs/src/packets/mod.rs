@@ -96,8 +96,8 @@ impl PacketBox {
             return None;
         }
         // Sets of many boxes come from intersections, so the fields take no spare memory.
-        let new = (other.fields.iter()).filter(|(field, _)| self.values(*field).is_none());
-        let mut fields = Vec::with_capacity(self.fields.len() + new.count());
+        let added_fields = (other.fields.iter()).filter(|(field, _)| self.values(*field).is_none());
+        let mut fields = Vec::with_capacity(self.fields.len() + added_fields.count());
         let mut others = other.fields.iter().peekable();
         for &(field, own) in &self.fields {
             while let Some(entry) = others.next_if(|entry| entry.0 < field) {
