@@ -6,7 +6,6 @@ use classyard::policy::PartId;
 use classyard::{Policy, Priority, RuleId};
 use classyard_text::{Fault, Problems};
 use classyard_workload::diagnostic::{ReadError, ReadOptions};
-use classyard_workload::limits;
 
 use crate::config::{Conditions, Config, SourceRule};
 use crate::host_bits::{MemberWithHostBits, host_bits};
@@ -14,11 +13,6 @@ use crate::packets::{Families, Field, PacketSet, Values, name_value};
 
 /// The maximum number of characters of a statement that is kept.
 const TEXT_CHARACTERS: usize = 200;
-
-/// The maximum number of rules of a configuration, unless the caller has set a limit. Jumps and
-/// groups multiply rules, so a small file can have many. A rule takes half a kilobyte while the
-/// file is read.
-const MAX_RULES: usize = 1 << 20;
 
 /// The action of rules that let packets pass.
 pub(crate) const PERMIT: &str = "permit";
@@ -218,10 +212,7 @@ impl<'a> Builder<'a> {
         action: &str,
     ) -> Result<(), ReadError> {
         self.rules += packets.boxes().len();
-        let limit = match self.options.limit {
-            limits::MAX_ENTRIES => MAX_RULES,
-            limit => limit,
-        };
+        let limit = self.options.config_limit;
         if self.rules > limit {
             return Err(ReadError::Limit {
                 file: self.file.to_owned(),

@@ -23,6 +23,9 @@ pub struct ReadOptions {
     pub skip_bad: bool,
     /// The maximum number of rules or headers to load; one more is an error.
     pub limit: usize,
+    /// The maximum number of rules of a firewall's configuration, in place of `limit`. Jumps and
+    /// groups multiply rules, so a small file can have many.
+    pub config_limit: usize,
     /// The maximum number of bytes of a file, counted after unpacking; one more is an
     /// error. Readers that take a text have it in memory already and do not check this
     /// limit.
@@ -38,6 +41,7 @@ impl ReadOptions {
     pub const DEFAULT: ReadOptions = ReadOptions {
         skip_bad: false,
         limit: limits::MAX_ENTRIES,
+        config_limit: limits::MAX_CONFIG_RULES,
         max_bytes: FileLimit::TEXT.bytes,
         table: None,
     };
@@ -49,10 +53,11 @@ impl ReadOptions {
         self
     }
 
-    /// Returns these options with at most `limit` rules or headers.
+    /// Returns these options with at most `limit` rules or headers, also of configurations.
     #[must_use]
     pub const fn with_limit(mut self, limit: usize) -> Self {
         self.limit = limit;
+        self.config_limit = limit;
         self
     }
 

@@ -9,6 +9,7 @@
 //! |---|---|---|
 //! | bytes of a file of rules or headers, unpacked | 1 GiB ([`FileLimit::TEXT`]) | [`diagnostic::ReadOptions::max_bytes`](crate::diagnostic::ReadOptions::max_bytes) |
 //! | rules, or headers, of such a file | 2^24 = 16,777,216 ([`MAX_ENTRIES`]) | [`diagnostic::ReadOptions::limit`](crate::diagnostic::ReadOptions::limit) |
+//! | rules of a firewall's configuration | 2^20 = 1,048,576 ([`MAX_CONFIG_RULES`]) | [`diagnostic::ReadOptions::with_limit`](crate::diagnostic::ReadOptions::with_limit) |
 //! | bytes of a schema file or a profile | 1 MiB ([`FileLimit::SCHEMA`], [`FileLimit::PROFILE`]) | fixed |
 //! | bytes of a ClassBench seed file | 16 MiB ([`FileLimit::SEED_FILE`]) | fixed |
 //! | bytes of a capture that is held in memory, unpacked | 1 GiB ([`FileLimit::CAPTURE`]) | [`capture::ReadOptions::max_bytes`](crate::capture::ReadOptions::max_bytes) |
@@ -76,6 +77,10 @@ impl FileLimit {
 
 /// The default maximum of rules, headers or packets in one file.
 pub const MAX_ENTRIES: usize = 1 << 24;
+
+/// The default maximum of rules of a firewall's configuration. A rule takes half a kilobyte while
+/// the file is read.
+pub const MAX_CONFIG_RULES: usize = 1 << 20;
 
 /// The default maximum of captured bytes of one packet: 256 KiB, the longest snap
 /// length of libpcap (`MAXIMUM_SNAPLEN`).

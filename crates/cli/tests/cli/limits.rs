@@ -331,5 +331,12 @@ fn groups_that_multiply_to_more_rules_than_the_limit_are_refused() {
         assert_eq!(run.code, 2, "{}", run.stderr);
         let expected = "more than 1048576 rules; raise the limit or split the file";
         assert!(run.stderr.contains(expected), "{}", run.stderr);
+        let run = run_within(700, &format!("lint --limit-rules 70k {path}"));
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        assert!(
+            run.stderr.contains("more than 70000 rules"),
+            "{}",
+            run.stderr
+        );
     }
 }

@@ -275,11 +275,14 @@ impl LoadedRules {
 impl RulesArgs {
     /// Returns the options for reading rules.
     pub fn options(&self) -> ReadOptions {
-        ReadOptions::DEFAULT
+        let options = ReadOptions::DEFAULT
             .with_skip_bad(self.skip_bad)
-            .with_limit(self.limit_rules.unwrap_or(ReadOptions::DEFAULT.limit))
             .with_max_bytes(self.bytes.text().bytes)
-            .with_table(self.table)
+            .with_table(self.table);
+        match self.limit_rules {
+            Some(limit) => options.with_limit(limit),
+            None => options,
+        }
     }
 
     /// Returns the requested schema.
