@@ -118,7 +118,7 @@ impl HeaderFields {
         }
     }
 
-    /// True if a rule depends on every field.
+    /// True if there is no field that all rules match with a wildcard.
     #[must_use]
     pub fn are_all_needed(&self) -> bool {
         self.names.iter().all(|field| field.is_needed)

@@ -9,9 +9,10 @@ use std::ffi::{c_char, c_void};
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
 use arrow_array::{Array, RecordBatch, StructArray};
 use arrow_schema::DataType;
+use classyard::Policy;
 use classyard_arrow::{Headers, Mapping, Output};
 
-use crate::reader::{Reader, with_reader};
+use crate::reader::{Lookup, Reader, with_reader};
 use crate::status::{Fault, Status};
 use crate::types::{slice, text};
 
@@ -92,30 +93,34 @@ pub unsafe extern "C" fn cy_classify_arrow(
     result: *mut ArrowArray,
     result_schema: *mut ArrowSchema,
 ) -> Status {
-    // SAFETY: the reader is as documented.
-    unsafe {
-        with_reader(reader, |_, lookup| {
-            if result.is_null() || result_schema.is_null() {
-                let message = "the place for the result is a null pointer";
-                return Err(Fault::new(Status::NullPointer, message));
-            }
-            let mapping = Mapping::parse(text(columns, "columns")?).map_err(Fault::argument)?;
-            let outputs = requested(outputs)?;
-            let batch = borrow_batch(batch, schema)?;
-            let rules = lookup.reader.pin();
-            // After the pin, so that it has the fields of all visible rules.
-            let fields = lookup.arrow.fields();
-            let headers = Headers::read(&batch, &mapping, &fields).map_err(invalid)?;
-            let winners = headers.classify(&*rules, &outputs, threads.max(1));
-            let columns = winners.to_batch(&lookup.arrow.action_names, &outputs);
-            let columns = StructArray::from(columns).to_data();
-            let (array, types) = to_ffi(&columns).map_err(invalid)?;
-            // The caller promises that both places may be written.
+    let body = |_: &Policy, lookup: &mut Lookup| {
+        if result.is_null() || result_schema.is_null() {
+            let message = "the place for the result is a null pointer";
+            return Err(Fault::new(Status::NullPointer, message));
+        }
+        // SAFETY: the text is as documented.
+        let mapping = Mapping::parse(unsafe { text(columns, "columns") }?);
+        let mapping = mapping.map_err(Fault::argument)?;
+        let outputs = requested(outputs)?;
+        // SAFETY: the structures are as documented. The batch is dropped before the call ends.
+        let batch = unsafe { borrow_batch(batch, schema) }?;
+        let rules = lookup.reader.pin();
+        // After the pin, so that it has the fields of all visible rules.
+        let fields = lookup.arrow.fields();
+        let headers = Headers::read(&batch, &mapping, &fields).map_err(invalid)?;
+        let winners = headers.classify(&*rules, &outputs, threads.max(1));
+        let columns = winners.to_batch(&lookup.arrow.action_names, &outputs);
+        let (array, types) = to_ffi(&StructArray::from(columns).to_data()).map_err(invalid)?;
+        // SAFETY: both places may be written, as documented, and have the layout of the
+        // interface.
+        unsafe {
             result.cast::<FFI_ArrowArray>().write(array);
             result_schema.cast::<FFI_ArrowSchema>().write(types);
-            Ok(())
-        })
-    }
+        }
+        Ok(())
+    };
+    // SAFETY: the reader is as documented.
+    unsafe { with_reader(reader, body) }
 }
 
 // Errors are passed by value, as `map_err` does.
