@@ -160,7 +160,7 @@ enum Values {
 impl Rows {
     fn new(schemas: &[Arc<Schema>]) -> Rows {
         let mut columns: Vec<Column> = Vec::new();
-        let mut place = |field: &Field| {
+        let mut column_of = |field: &Field| {
             let values = Values::of(field)?;
             let mut named = columns.iter();
             let position = named.position(|column| column.name == field.name());
@@ -173,9 +173,9 @@ impl Rows {
                 columns.len() - 1
             }))
         };
-        let places =
-            (schemas.iter()).map(|schema| schema.fields().iter().map(&mut place).collect());
-        let places = places.collect();
+        let columns_of_fields =
+            (schemas.iter()).map(|schema| schema.fields().iter().map(&mut column_of).collect());
+        let places = columns_of_fields.collect();
         let most_fields = schemas.iter().map(|schema| schema.fields().len()).max();
         Rows {
             times: TimestampNanosecondBuilder::new().with_timezone("UTC"),
@@ -187,8 +187,8 @@ impl Rows {
         }
     }
 
-    /// Adds the header of a packet, for the first schema that the packet has a header of. Adds
-    /// nulls and returns false if there is no such schema.
+    /// Adds the header of a packet, for the first schema that the packet has a header of. If it
+    /// has a header of none, adds nulls and returns false.
     fn push(&mut self, packet: &impl PacketHeader, schemas: &[Arc<Schema>]) -> bool {
         let mut parts = schemas.iter().zip(&self.places);
         let header =
@@ -196,8 +196,8 @@ impl Rows {
         if let Some((schema, places)) = header {
             let fields = schema.fields().iter().zip(places);
             for ((field, &place), &value) in fields.zip(&self.values) {
-                if let Some(place) = place {
-                    let column = &mut self.columns[place];
+                if let Some(index) = place {
+                    let column = &mut self.columns[index];
                     column.values.push(value, field.width());
                     column.is_set = true;
                 }
@@ -240,8 +240,8 @@ impl Rows {
 }
 
 impl Values {
-    /// Returns an empty column for a field. Other fields of more than 64 bits have no column:
-    /// packets do not contain them.
+    /// Returns an empty column for an address or for a field of up to 64 bits. Packets do not
+    /// contain other fields.
     fn of(field: &Field) -> Option<Values> {
         let is_address = matches!(
             field.role(),
